@@ -1,0 +1,105 @@
+//! What to do next: a pure function of the state. Everything the loop decides is decided here.
+
+use serde_json::Value;
+
+use crate::event::{ActionFormat, FeedbackReason, FinishState};
+use crate::parse;
+use crate::state::{CallRecord, CallStatus, Phase, State, Stop};
+
+/// The next thing a driver performs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Ask the model.
+    Sample {
+        /// The step this is.
+        step: u32,
+        /// Whether the step is still to be recorded as begun.
+        begin: bool,
+    },
+    /// Tell the model something.
+    Tell {
+        /// Why.
+        reason: FeedbackReason,
+        /// What.
+        text: String,
+    },
+    /// Make these calls; the finished ones are not among them.
+    Act(Vec<CallRecord>),
+    /// Run code, or carry on with it.
+    Execute {
+        /// Which cell.
+        cell: u32,
+        /// The code.
+        code: String,
+        /// Whether the cell is still to be recorded as begun.
+        begin: bool,
+    },
+    /// Check the answer and end.
+    Conclude {
+        /// As text.
+        answer: String,
+        /// As a value, when it is no text.
+        value: Option<Value>,
+    },
+    /// End because a limit is reached, with what there is.
+    GiveUp(FinishState),
+    /// Nothing: the agent has stopped.
+    Rest(Stop),
+}
+
+/// What to do next.
+pub fn next_action(state: &State) -> Action {
+    if let Some(stop) = &state.stop {
+        return Action::Rest(stop.clone());
+    }
+    match &state.phase {
+        Phase::Ready if over_budget(state) => Action::GiveUp(FinishState::TokenBudget),
+        Phase::Ready if state.step >= state.limits.max_steps && !state.closing => {
+            Action::Tell { reason: FeedbackReason::LastAnswer, text: LAST_ANSWER.into() }
+        }
+        Phase::Ready => Action::Sample { step: state.step + 1, begin: true },
+        Phase::Sampling => Action::Sample { step: state.step, begin: false },
+        Phase::Stuck(reason) => Action::Tell { reason: *reason, text: correction(state, *reason) },
+        Phase::Acting => Action::Act(open_calls(&state.calls)),
+        Phase::Executing(code) => {
+            let running = state.cells.last().filter(|cell| cell.end.is_none());
+            let cell = state.cells.len() - usize::from(running.is_some());
+            Action::Execute { cell: to_u32(cell), code: code.clone(), begin: running.is_none() }
+        }
+        Phase::Answering { answer, value } => {
+            Action::Conclude { answer: answer.clone(), value: value.clone() }
+        }
+    }
+}
+
+const LAST_ANSWER: &str = "You have used all your steps. Do not call tools any more. Give your best final answer now, from what you know.";
+
+fn over_budget(state: &State) -> bool {
+    state.limits.max_tokens.is_some_and(|most| state.usage.total() >= most)
+}
+
+fn open_calls(calls: &[CallRecord]) -> Vec<CallRecord> {
+    calls.iter().filter(|record| !matches!(record.status, CallStatus::Finished(_))).cloned().collect()
+}
+
+/// What the model is told about a reply that cannot be used. The right shape is shown the first time only: a small
+/// model's window is too precious to repeat it.
+fn correction(state: &State, reason: FeedbackReason) -> String {
+    let what = match reason {
+        FeedbackReason::Malformed => {
+            state.problem.as_deref().unwrap_or("Your reply could not be understood.")
+        }
+        FeedbackReason::Empty => "Your reply was empty. Act, or give your final answer.",
+        FeedbackReason::Cut => "Your reply was cut off at the token limit. Reply again, much shorter.",
+        FeedbackReason::AnswerRefused | FeedbackReason::LastAnswer => "",
+    };
+    if state.malformed > 1 || reason == FeedbackReason::Cut {
+        return what.to_owned();
+    }
+    let format = state.started.as_ref().map_or(ActionFormat::Tools, |started| started.action);
+    format!("{what}\n{}", parse::right_shape(format))
+}
+
+fn to_u32(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

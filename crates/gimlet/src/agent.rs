@@ -1,0 +1,232 @@
+//! An agent: a model, tools, and how it works. Immutable once built; any number of runs may share it.
+
+use std::sync::Arc;
+
+use crate::cell::Executor;
+use crate::effect::Policy;
+use crate::event::{ActionFormat, Dialect};
+use crate::hook::{Check, Hook};
+use crate::limits::Limits;
+use crate::model::{Model, Sampling};
+use crate::run::{Ending, Env, Run, RunError};
+use crate::tool::{Tool, TypedTool, tool};
+use crate::toolbox::{Toolbox, ToolboxError, is_callable_name};
+
+/// An agent.
+pub struct Agent {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) toolbox: Arc<Toolbox>,
+    pub(crate) action: ActionFormat,
+    pub(crate) dialect: Dialect,
+    pub(crate) instructions: String,
+    pub(crate) limits: Limits,
+    pub(crate) sampling: Sampling,
+    pub(crate) hooks: Vec<Arc<dyn Hook>>,
+    pub(crate) checks: Vec<Arc<dyn Check>>,
+    pub(crate) policies: Vec<Arc<dyn Policy>>,
+    pub(crate) executor: Option<Arc<dyn Executor>>,
+}
+
+/// Why an agent cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Something is wrong with its tools.
+    #[error(transparent)]
+    Toolbox(#[from] ToolboxError),
+    /// Its name cannot be called.
+    #[error("`{0}` cannot be an agent's name: it must be a Python identifier")]
+    BadName(String),
+    /// It is to write code and has nothing to run it with.
+    #[error("an agent that acts by code needs an executor")]
+    NoExecutor,
+}
+
+impl Agent {
+    /// Starts building an agent around a model.
+    pub fn builder(model: Arc<dyn Model>) -> AgentBuilder {
+        AgentBuilder {
+            agent: Parts {
+                name: "gimlet".into(),
+                description: String::new(),
+                model,
+                tools: Vec::new(),
+                action: ActionFormat::default(),
+                dialect: Dialect::default(),
+                instructions: String::new(),
+                limits: Limits::default(),
+                sampling: Sampling::default(),
+                hooks: Vec::new(),
+                checks: Vec::new(),
+                policies: Vec::new(),
+                executor: None,
+            },
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its tools.
+    pub fn toolbox(&self) -> &Arc<Toolbox> {
+        &self.toolbox
+    }
+
+    /// Its limits.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Runs a task in an environment that keeps nothing: the shortest way to an answer.
+    pub async fn run(self: &Arc<Self>, task: &str) -> Result<Ending, RunError> {
+        Run::start(self.clone(), task, Env::default()).await?.drive().await
+    }
+}
+
+/// Builds an [`Agent`].
+pub struct AgentBuilder {
+    agent: Parts,
+}
+
+struct Parts {
+    name: String,
+    description: String,
+    model: Arc<dyn Model>,
+    tools: Vec<Arc<dyn Tool>>,
+    action: ActionFormat,
+    dialect: Dialect,
+    instructions: String,
+    limits: Limits,
+    sampling: Sampling,
+    hooks: Vec<Arc<dyn Hook>>,
+    checks: Vec<Arc<dyn Check>>,
+    policies: Vec<Arc<dyn Policy>>,
+    executor: Option<Arc<dyn Executor>>,
+}
+
+impl AgentBuilder {
+    /// Its name, by which other agents call it.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.agent.name = name.into();
+        self
+    }
+
+    /// What it is good for, for the agents that may call it.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.agent.description = description.into();
+        self
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn tool<T: TypedTool>(self, typed: T) -> Self {
+        self.tools([tool(typed)])
+    }
+
+    /// Adds tools that are erased already.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.agent.tools.extend(tools);
+        self
+    }
+
+    /// Adds an agent it may hand tasks to.
+    #[must_use]
+    pub fn agent(self, agent: Arc<Agent>) -> Self {
+        self.tools([crate::delegate::as_tool(agent)])
+    }
+
+    /// How it acts.
+    #[must_use]
+    pub fn action(mut self, action: ActionFormat) -> Self {
+        self.agent.action = action;
+        self
+    }
+
+    /// How tools are written into its conversation.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.agent.dialect = dialect;
+        self
+    }
+
+    /// What it is told beside the standing prompt.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.agent.instructions = instructions.into();
+        self
+    }
+
+    /// What it may spend.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.agent.limits = limits;
+        self
+    }
+
+    /// How its model writes.
+    #[must_use]
+    pub fn sampling(mut self, sampling: Sampling) -> Self {
+        self.agent.sampling = sampling;
+        self
+    }
+
+    /// Adds a hook.
+    #[must_use]
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.agent.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds a check of the final answer.
+    #[must_use]
+    pub fn check(mut self, check: impl Check + 'static) -> Self {
+        self.agent.checks.push(Arc::new(check));
+        self
+    }
+
+    /// Adds a policy to those of the environment. Verdicts combine by `max`, so it can only tighten.
+    #[must_use]
+    pub fn policy(mut self, policy: Arc<dyn Policy>) -> Self {
+        self.agent.policies.push(policy);
+        self
+    }
+
+    /// What runs its code.
+    #[must_use]
+    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.agent.executor = Some(executor);
+        self
+    }
+
+    /// The agent.
+    pub fn build(self) -> Result<Arc<Agent>, BuildError> {
+        let parts = self.agent;
+        if !is_callable_name(&parts.name) {
+            return Err(BuildError::BadName(parts.name));
+        }
+        if parts.action == ActionFormat::Code && parts.executor.is_none() {
+            return Err(BuildError::NoExecutor);
+        }
+        Ok(Arc::new(Agent {
+            toolbox: Arc::new(Toolbox::new(parts.tools)?),
+            name: parts.name,
+            description: parts.description,
+            model: parts.model,
+            action: parts.action,
+            dialect: parts.dialect,
+            instructions: parts.instructions,
+            limits: parts.limits,
+            sampling: parts.sampling,
+            hooks: parts.hooks,
+            checks: parts.checks,
+            policies: parts.policies,
+            executor: parts.executor,
+        }))
+    }
+}

@@ -1,0 +1,111 @@
+//! Asking a person. An approval is bound to a tool, its exact effects and a root; nothing else counts as the same.
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::digest::digest_json;
+use crate::effect::Effect;
+use crate::ids::RunId;
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalRequest {
+    /// Names this question; the same call of the same run asks under the same id after a restart.
+    pub id: String,
+    /// The run that asks. Renamed because an event has a `run` of its own beside these fields.
+    #[serde(rename = "of_run")]
+    pub run: RunId,
+    /// Hash of tool, effects and root: what a wider grant is bound to.
+    pub binding: String,
+    /// Id of the call.
+    pub call: String,
+    /// Who asks: empty for the main agent, else the sub-agent's path.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub asker: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Its arguments.
+    pub args: Value,
+    /// What it would do.
+    pub effects: Vec<Effect>,
+    /// Why it must be asked.
+    pub reason: String,
+    /// What to look at before deciding, such as a diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
+}
+
+/// The hash a grant is bound to.
+pub fn binding(tool: &str, effects: &[Effect], root: &str) -> String {
+    digest_json(&serde_json::json!({ "tool": tool, "effects": effects, "root": root }))
+}
+
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+pub enum Decision {
+    /// Yes.
+    Approve {
+        /// How far the yes reaches.
+        scope: Scope,
+    },
+    /// No; the model reads the feedback.
+    Deny {
+        /// What to do instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        feedback: Option<String>,
+    },
+    /// Nobody is there to ask: the run is suspended and can be resumed once someone has decided.
+    Defer,
+    /// No, and stop the run.
+    Abort,
+}
+
+/// How far an approval reaches. It never passes a denial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This call.
+    Once,
+    /// The same effects for the rest of the session.
+    Session,
+    /// The same effects from now on.
+    Always,
+}
+
+/// Someone who can be asked.
+pub trait Approver: Send + Sync {
+    /// Asks. Remembering wider grants is the approver's business.
+    fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, Decision>;
+}
+
+/// Says no to everything: the default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DenyAll;
+
+impl Approver for DenyAll {
+    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, Decision> {
+        Box::pin(async { Decision::Deny { feedback: None } })
+    }
+}
+
+/// Says yes to everything that may be asked. It cannot pass a policy's denial.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ApproveAll;
+
+impl Approver for ApproveAll {
+    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, Decision> {
+        Box::pin(async { Decision::Approve { scope: Scope::Once } })
+    }
+}
+
+/// Leaves every question open, so that the run is suspended.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DeferAll;
+
+impl Approver for DeferAll {
+    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, Decision> {
+        Box::pin(async { Decision::Defer })
+    }
+}

@@ -1,0 +1,146 @@
+//! Running code that a model wrote. A session keeps variables; a cell is one piece of code running in it.
+//!
+//! The code touches the world only through host calls, which the loop answers from the toolbox, or from the log
+//! when a run is resumed. That is what makes a run in the middle of a line of Python durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::tool::{ToolFailure, ToolSpec};
+
+/// Starts sessions.
+pub trait Executor: Send + Sync {
+    /// A fresh session. The same spec always starts the same session.
+    fn start<'a>(&'a self, spec: &'a SessionSpec) -> BoxFuture<'a, Result<Box<dyn Session>, ExecutorError>>;
+}
+
+/// What a session is given.
+#[derive(Debug, Clone, Default)]
+pub struct SessionSpec {
+    /// Tools the code may call as functions.
+    pub tools: Arc<[Arc<ToolSpec>]>,
+    /// Seed for everything random, so that a replay is the same.
+    pub seed: u64,
+    /// What the session's clock shows when it starts, in milliseconds of Unix time; it moves only as the code uses it.
+    pub epoch_ms: i64,
+}
+
+/// An interpreter with its variables. Dropping it ends it.
+pub trait Session: Send + Sync {
+    /// Runs a piece of code; the cell must reach its end before the next one starts.
+    fn cell<'a>(&'a mut self, code: &'a str) -> BoxFuture<'a, Result<Box<dyn Cell + 'a>, ExecutorError>>;
+
+    /// Whether it can run another cell. A dead session is rebuilt by replay.
+    fn is_alive(&self) -> bool {
+        true
+    }
+
+    /// What weakens this session, such as a missing kernel layer; told to the person once.
+    fn weaknesses(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A piece of code while it runs. Dropping it before its end abandons it: the session keeps what was assigned so far.
+pub trait Cell: Send {
+    /// What happens next.
+    fn next(&mut self) -> BoxFuture<'_, Result<CellEvent, ExecutorError>>;
+
+    /// Answers a host call.
+    fn resume<'a>(
+        &'a mut self,
+        id: u64,
+        result: Result<Value, ToolFailure>,
+    ) -> BoxFuture<'a, Result<(), ExecutorError>>;
+}
+
+/// What a running cell does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CellEvent {
+    /// It printed.
+    Printed {
+        /// The text.
+        text: String,
+        /// Where to.
+        stream: Stream,
+    },
+    /// It called a tool and waits.
+    HostCall {
+        /// Counts the calls of this cell from 0.
+        id: u64,
+        /// Name of the tool.
+        tool: String,
+        /// The arguments, bound to their names.
+        args: Value,
+    },
+    /// It ended.
+    Ended(CellEnd),
+}
+
+/// Standard output or standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How a cell ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum CellEnd {
+    /// To its last line; the value of a last expression, as Python would show it.
+    Done {
+        /// `repr` of the value, unless it is None.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<String>,
+    },
+    /// By `final_answer(value)`.
+    Answer {
+        /// The answer.
+        value: Value,
+    },
+    /// By an exception nobody caught.
+    Raised {
+        /// Its class.
+        kind: String,
+        /// The traceback as Python prints it.
+        traceback: String,
+    },
+    /// By a limit; variables may be lost, and the text names them.
+    Limited {
+        /// Which limit and what was lost.
+        message: String,
+    },
+    /// By the death of the interpreter; the session is rebuilt by replay.
+    Crashed {
+        /// What is known.
+        message: String,
+    },
+}
+
+/// The executor itself failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ExecutorError {
+    /// It cannot start.
+    #[error("the code executor cannot start: {0}")]
+    Start(String),
+    /// It died while nothing ran, or in a way that no replay mends.
+    #[error("the code executor died: {0}")]
+    Died(String),
+    /// A replay did something else than the log says.
+    #[error("replay diverged from the log: {0}")]
+    Diverged(String),
+    /// It spoke nonsense.
+    #[error("the code executor broke its protocol: {0}")]
+    Protocol(String),
+    /// Something took too long.
+    #[error("the code executor did not answer within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+}

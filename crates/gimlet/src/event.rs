@@ -1,0 +1,456 @@
+//! Everything that happens in a run, as it is logged, streamed by `--json`, shown and traced.
+//!
+//! The log is read by other programs and by later versions: a field is never renamed, new ones have defaults, and an
+//! event of an unknown type is kept apart instead of being an error.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approval::{ApprovalRequest, Decision};
+use crate::cell::{CellEnd, Stream};
+use crate::effect::Effect;
+use crate::ids::RunId;
+use crate::limits::Limits;
+use crate::message::{Finish, Thinking, ToolCall, Usage};
+use crate::store::BlobId;
+
+/// One line of a run's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// Counts the run's events from 1 without gaps, sub-agents included.
+    pub seq: u64,
+    /// When it happened.
+    pub time: Timestamp,
+    /// Which sub-agent it happened to; empty for the main agent.
+    #[serde(default, skip_serializing_if = "AgentPath::is_root")]
+    pub path: AgentPath,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+impl Event {
+    /// Whether the event must survive a power cut before the run goes on: what precedes an effect on the world, what
+    /// a person decided, and where a run stands when it stops.
+    pub fn is_barrier(&self) -> bool {
+        match &self.kind {
+            EventKind::ToolStarted { effects, .. } => effects.iter().any(Effect::changes_world),
+            EventKind::ApprovalDecided { .. }
+            | EventKind::RunSuspended { .. }
+            | EventKind::RunFinished(_)
+            | EventKind::RunFailed { .. } => true,
+            EventKind::RunStarted(_)
+            | EventKind::RunResumed { .. }
+            | EventKind::StepStarted { .. }
+            | EventKind::ModelDelta { .. }
+            | EventKind::ModelMessage(_)
+            | EventKind::Feedback { .. }
+            | EventKind::UserMessage { .. }
+            | EventKind::ToolRequested { .. }
+            | EventKind::ToolFinished(_)
+            | EventKind::CellStarted { .. }
+            | EventKind::CellOutput { .. }
+            | EventKind::CellFinished { .. }
+            | EventKind::ApprovalRequested(_)
+            | EventKind::AgentStarted(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::Warning { .. }
+            | EventKind::Unknown => false,
+        }
+    }
+}
+
+/// Where in a tree of agents something happens: `researcher:call_2_0/reader:call_1_0`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AgentPath(String);
+
+impl AgentPath {
+    /// The path of a sub-agent called by this one.
+    #[must_use]
+    pub fn child(&self, agent: &str, call: &str) -> Self {
+        if self.0.is_empty() {
+            AgentPath(format!("{agent}:{call}"))
+        } else {
+            AgentPath(format!("{}/{agent}:{call}", self.0))
+        }
+    }
+
+    /// The path of the agent that called this one; none for the main agent.
+    pub fn parent(&self) -> Option<Self> {
+        match self.0.rsplit_once('/') {
+            Some((parent, _)) => Some(AgentPath(parent.into())),
+            None if self.0.is_empty() => None,
+            None => Some(AgentPath::default()),
+        }
+    }
+
+    /// Whether this is the main agent.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many agents are above this one.
+    pub fn depth(&self) -> usize {
+        if self.0.is_empty() { 0 } else { self.0.matches('/').count() + 1 }
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum EventKind {
+    /// A run begins.
+    #[serde(rename = "run.started")]
+    RunStarted(Started),
+    /// A stopped run goes on.
+    #[serde(rename = "run.resumed")]
+    RunResumed {
+        /// Version of the program that goes on.
+        version: String,
+        /// Where it works now.
+        root: String,
+        /// The limits from here on.
+        limits: Limits,
+    },
+    /// The model is about to be asked.
+    #[serde(rename = "step.started")]
+    StepStarted {
+        /// Counts from 1.
+        step: u32,
+    },
+    /// A piece of a reply, for watching; the whole follows in `model.message`.
+    #[serde(rename = "model.delta")]
+    ModelDelta {
+        /// The step it belongs to.
+        step: u32,
+        /// Visible text.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        text: String,
+        /// Reasoning.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        thinking: String,
+    },
+    /// A whole reply, understood.
+    #[serde(rename = "model.message")]
+    ModelMessage(ModelMessage),
+    /// The runtime tells the model something that is no tool result.
+    #[serde(rename = "feedback")]
+    Feedback {
+        /// Why.
+        reason: FeedbackReason,
+        /// What the model reads.
+        text: String,
+    },
+    /// The person adds something while the run goes on.
+    #[serde(rename = "user.message")]
+    UserMessage {
+        /// What they said.
+        text: String,
+    },
+    /// A tool is asked for; nothing has happened yet.
+    #[serde(rename = "tool.requested")]
+    ToolRequested {
+        /// The call.
+        #[serde(flatten)]
+        call: RequestedCall,
+    },
+    /// The call was valid and allowed and is about to touch the world.
+    #[serde(rename = "tool.started")]
+    ToolStarted {
+        /// Id of the call.
+        id: String,
+        /// Name of the tool.
+        tool: String,
+        /// What it is about to touch.
+        effects: Vec<Effect>,
+    },
+    /// The call is over: done, failed or refused.
+    #[serde(rename = "tool.finished")]
+    ToolFinished(ToolFinished),
+    /// Code begins to run.
+    #[serde(rename = "cell.started")]
+    CellStarted {
+        /// Counts the cells of an agent from 0.
+        cell: u32,
+        /// The code.
+        code: String,
+    },
+    /// Code printed.
+    #[serde(rename = "cell.output")]
+    CellOutput {
+        /// The cell.
+        cell: u32,
+        /// What it printed.
+        text: String,
+        /// Where to.
+        stream: Stream,
+    },
+    /// Code ended.
+    #[serde(rename = "cell.finished")]
+    CellFinished {
+        /// The cell.
+        cell: u32,
+        /// How it ended.
+        #[serde(flatten)]
+        end: CellEnd,
+        /// What the model reads about it.
+        observation: String,
+        /// Whether the observation leaves something out.
+        #[serde(default)]
+        truncated: bool,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// A person is asked.
+    #[serde(rename = "approval.requested")]
+    ApprovalRequested(ApprovalRequest),
+    /// A person answered.
+    #[serde(rename = "approval.decided")]
+    ApprovalDecided {
+        /// Id of the question.
+        id: String,
+        /// The answer.
+        #[serde(flatten)]
+        decision: Decision,
+    },
+    /// A sub-agent begins; the event carries its path.
+    #[serde(rename = "agent.started")]
+    AgentStarted(Started),
+    /// A sub-agent is done.
+    #[serde(rename = "agent.finished")]
+    AgentFinished(Finished),
+    /// Something the person should know that stops nothing.
+    #[serde(rename = "warning")]
+    Warning {
+        /// What.
+        message: String,
+    },
+    /// The run stops and can go on later.
+    #[serde(rename = "run.suspended")]
+    RunSuspended {
+        /// Why.
+        #[serde(flatten)]
+        reason: Suspension,
+    },
+    /// The run is over.
+    #[serde(rename = "run.finished")]
+    RunFinished(Finished),
+    /// The run broke.
+    #[serde(rename = "run.failed")]
+    RunFailed {
+        /// What broke.
+        error: Failure,
+    },
+    /// An event of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// How an agent begins: everything needed to fold its state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// What is to be done.
+    pub task: String,
+    /// Name of the agent.
+    pub agent: String,
+    /// The model it asks.
+    pub model: String,
+    /// How it acts.
+    pub action: ActionFormat,
+    /// How tools and results are written into the conversation.
+    pub dialect: Dialect,
+    /// The folder it works in.
+    pub root: String,
+    /// What it may spend.
+    pub limits: Limits,
+    /// Its standing instructions.
+    pub system: String,
+    /// Names of its tools.
+    pub tools: Vec<String>,
+    /// Hash of the tools' specs: a resumed run is told when they changed.
+    pub tools_digest: String,
+    /// Version of the program.
+    pub version: String,
+}
+
+/// How an agent acts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionFormat {
+    /// It calls tools.
+    #[default]
+    Tools,
+    /// It writes Python in which tools are functions.
+    Code,
+}
+
+/// How tool calls and results are written into the conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// In the provider's own structures.
+    #[default]
+    Native,
+    /// As text, for models whose template knows no tools.
+    Text,
+}
+
+/// A reply as the parser understood it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelMessage {
+    /// The step it belongs to.
+    pub step: u32,
+    /// The text that stays in the conversation.
+    pub text: String,
+    /// Reasoning.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thinking: Vec<Thinking>,
+    /// Tools it asks for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Code it wants run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The final answer it gives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Why nothing of it could be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// What it cost.
+    pub usage: Usage,
+    /// Why it ended.
+    pub finish: Finish,
+    /// The model that wrote it.
+    pub model: String,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Why the runtime speaks to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FeedbackReason {
+    /// The reply held no usable action.
+    Malformed,
+    /// The reply was empty.
+    Empty,
+    /// The reply was cut by the token limit.
+    Cut,
+    /// A check refused the final answer.
+    AnswerRefused,
+    /// The step limit is reached: one last answer is asked for.
+    LastAnswer,
+}
+
+/// A call as it was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestedCall {
+    /// Id of the call.
+    pub id: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Its arguments as the model wrote them.
+    pub args: Value,
+    /// The cell it was made in, in code mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<u32>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolFinished {
+    /// Id of the call.
+    pub id: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// False when the result is an error.
+    pub ok: bool,
+    /// What the model sees: the tool's result, or the error schema.
+    pub result: Value,
+    /// Whether something was cut.
+    #[serde(default)]
+    pub truncated: bool,
+    /// Where the whole of what was cut is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stored: Vec<BlobId>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Why a run stops without being over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Suspension {
+    /// A person must decide.
+    Approval {
+        /// Id of the question.
+        approval: String,
+    },
+    /// The person stopped it.
+    Interrupted,
+    /// A replay did something else than the log says.
+    Diverged {
+        /// What.
+        message: String,
+    },
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// The answer as text.
+    pub answer: String,
+    /// The answer as a value, when code gave one that is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// How it came to an end.
+    pub state: FinishState,
+    /// Steps taken.
+    pub steps: u32,
+    /// Tokens spent.
+    pub usage: Usage,
+    /// How long it took, pauses excluded.
+    pub seconds: f64,
+    /// What the reader of the answer should know, such as a check that was not met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// How an agent came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishState {
+    /// It answered.
+    Answered,
+    /// It ran out of steps; the answer is what it could say.
+    MaxSteps,
+    /// It ran out of time.
+    Timeout,
+    /// It ran out of tokens.
+    TokenBudget,
+    /// A sub-agent broke or was stopped; the answer says how.
+    Failed,
+}
+
+/// What broke a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A stable word, such as `MODEL_UNREACHABLE`.
+    pub error: String,
+    /// What happened.
+    pub message: String,
+    /// What the person can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}

@@ -1,0 +1,99 @@
+//! Asks the policy, and a person where the policy says so. What was approved is what runs: nothing inside this layer
+//! changes the arguments.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tracing::Instrument;
+
+use super::{Layer, Outcome, Pass};
+use crate::approval::{ApprovalRequest, Decision, Scope, binding};
+use crate::digest::digest_json;
+use crate::effect::{Verdict, judge_all};
+use crate::event::{EventKind, Suspension};
+use crate::telemetry;
+use crate::tool::{Tool, ToolError, ToolFailure, code};
+
+pub(super) struct Approve {
+    pub inner: Box<dyn Layer>,
+    pub tool: Arc<dyn Tool>,
+}
+
+impl Layer for Approve {
+    fn pass<'a>(&'a self, pass: &'a mut Pass) -> BoxFuture<'a, Outcome> {
+        async move {
+            match self.tool.effects(&pass.call.args) {
+                Ok(effects) => pass.effects = effects,
+                Err(ToolError::Failed(failure)) => return Outcome::Failed(failure),
+                Err(ToolError::Suspended(suspension)) => return Outcome::Suspended(suspension),
+                Err(ToolError::Fatal(message)) => return Outcome::Fatal(message),
+            }
+            let verdict = judge_all(&pass.services.policies, &pass.effects);
+            pass.verdict = Some(verdict.clone());
+            match verdict {
+                Verdict::Allow => self.inner.pass(pass).await,
+                Verdict::Ask(reason) => match self.ask(pass, reason).await {
+                    Ok(()) => self.inner.pass(pass).await,
+                    Err(outcome) => outcome,
+                },
+                Verdict::Deny(reason) => Outcome::failed(
+                    code::DENIED,
+                    format!("This is not allowed, and no approval can allow it: {reason}."),
+                ),
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Approve {
+    async fn ask(&self, pass: &Pass, reason: String) -> Result<(), Outcome> {
+        let request = self.question(pass, reason);
+        let id = request.id.clone();
+        let journal = &pass.services.journal;
+        let fatal = |error: crate::store::StoreError| Outcome::Fatal(error.to_string());
+        journal.append(EventKind::ApprovalRequested(request.clone())).await.map_err(fatal)?;
+
+        let span = telemetry::approval_span(&request);
+        let decision = tokio::select! {
+            biased;
+            () = pass.cancel.cancelled() => return Err(Outcome::Suspended(Suspension::Interrupted)),
+            decision = pass.services.approver.ask(request).instrument(span.clone()) => decision,
+        };
+        telemetry::record_decision(&span, &decision);
+        if decision == Decision::Defer {
+            return Err(Outcome::Suspended(Suspension::Approval { approval: id }));
+        }
+        journal.append(EventKind::ApprovalDecided { id, decision: decision.clone() }).await.map_err(fatal)?;
+        match decision {
+            Decision::Approve { scope: Scope::Once | Scope::Session | Scope::Always } => Ok(()),
+            Decision::Deny { feedback } => Err(Outcome::Failed(Box::new(ToolFailure {
+                advice: Some(
+                    feedback.unwrap_or_else(|| "Find another way, or say what you would have done.".into()),
+                ),
+                ..ToolFailure::new(code::APPROVAL_DENIED, "The person you work for refused this.")
+            }))),
+            Decision::Abort | Decision::Defer => Err(Outcome::Suspended(Suspension::Interrupted)),
+        }
+    }
+
+    fn question(&self, pass: &Pass, reason: String) -> ApprovalRequest {
+        let services = &pass.services;
+        let asker = services.journal.path().as_str().to_owned();
+        let binding = binding(&pass.call.name, &pass.effects, &services.root);
+        let place = serde_json::json!([services.journal.run(), asker, pass.call.id, binding]);
+        ApprovalRequest {
+            id: format!("ap_{}", &digest_json(&place)[..10]),
+            run: services.journal.run().clone(),
+            binding,
+            call: pass.call.id.clone(),
+            asker,
+            tool: pass.call.name.clone(),
+            args: pass.call.args.clone(),
+            effects: pass.effects.clone(),
+            reason,
+            preview: self.tool.preview(&pass.call.args),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The one place where events are made. Numbering, logging, folding and showing an event happen here, in that order,
+//! so that every reader sees the same sequence.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::event::{AgentPath, Event, EventKind};
+use crate::ids::{Clock, RunId};
+use crate::state::State;
+use crate::store::{Store, StoreError};
+
+/// Sees every event as it happens: a terminal, a stream of JSON, a tracer. It must not block.
+pub trait Observer: Send + Sync {
+    /// Called once for each event, in order.
+    fn observe(&self, event: &Event);
+}
+
+/// An agent's view of its run's log, and the state folded from it.
+pub struct Journal {
+    log: Arc<Log>,
+    path: AgentPath,
+    /// The agent that called this one; its usage grows with this one's.
+    parent: Option<Arc<Journal>>,
+    state: Mutex<State>,
+}
+
+/// What all agents of a run share.
+struct Log {
+    run: RunId,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    observers: Vec<Arc<dyn Observer>>,
+    /// Number of the last event. Held while an event is taken by the store, so that numbers and lines agree.
+    seq: Mutex<u64>,
+}
+
+impl Journal {
+    /// The journal of a run's main agent; `history` is what the log holds already.
+    pub(crate) fn open(
+        run: RunId,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        observers: Vec<Arc<dyn Observer>>,
+        history: &[Event],
+    ) -> Arc<Self> {
+        let path = AgentPath::default();
+        let state = State::fold(history, &path);
+        let seq = history.last().map_or(0, |event| event.seq);
+        let log = Arc::new(Log { run, store, clock, observers, seq: Mutex::new(seq) });
+        Arc::new(Journal { log, path, parent: None, state: Mutex::new(state) })
+    }
+
+    /// The journal of a sub-agent.
+    pub(crate) fn child(self: &Arc<Self>, path: AgentPath, state: State) -> Arc<Self> {
+        Arc::new(Journal {
+            log: self.log.clone(),
+            path,
+            parent: Some(self.clone()),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Records that something happened; returns when the record is durable.
+    pub(crate) async fn append(&self, kind: EventKind) -> Result<(), StoreError> {
+        let durable = {
+            let mut seq = lock(&self.log.seq);
+            let event = Event {
+                run: self.log.run.clone(),
+                seq: *seq + 1,
+                time: self.log.clock.now(),
+                path: self.path.clone(),
+                kind,
+            };
+            let durable = self.log.store.append(&event);
+            *seq = event.seq;
+            lock(&self.state).apply(&event);
+            if let (EventKind::AgentFinished(finished), Some(parent)) = (&event.kind, &self.parent) {
+                lock(&parent.state).absorb(finished);
+            }
+            for observer in &self.log.observers {
+                observer.observe(&event);
+            }
+            durable
+        };
+        durable.await
+    }
+
+    /// Looks at the state. The closure must be short: the state is locked meanwhile.
+    pub fn with_state<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&lock(&self.state))
+    }
+
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.log.run
+    }
+
+    /// Which agent of the run this is.
+    pub fn path(&self) -> &AgentPath {
+        &self.path
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

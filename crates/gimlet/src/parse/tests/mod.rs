@@ -1,0 +1,3 @@
+//! Tests through the one entry point.
+
+mod table;

@@ -1,0 +1,347 @@
+//! Runs code, answering its host calls from the toolbox; and brings a session back by replaying its cells against the
+//! results in the log.
+//!
+//! The interpreter is deterministic and its only contact with the world is host calls, so feeding it the same code and
+//! the same results leads to the same place, in the middle of a line if need be.
+
+use serde_json::Value;
+use tracing::Instrument;
+
+use super::{Ending, Next, Run, fail};
+use crate::cell::{Cell, CellEnd, CellEvent, ExecutorError, Session, SessionSpec};
+use crate::digest::digest;
+use crate::event::{EventKind, Suspension, ToolFinished};
+use crate::guard::{Outcome, Truncation, Turn, truncate};
+use crate::message::ToolCall;
+use crate::state::{CallRecord, CallStatus, CellRecord, result_text};
+use crate::store::StoreError;
+use crate::telemetry;
+use crate::tool::{Keep, ToolFailure};
+
+/// Why a cell did not come to an end of its own.
+enum Broken {
+    /// The run stops here and can go on later.
+    Stop(Suspension),
+    /// The run is broken.
+    Fatal(String),
+    Store(StoreError),
+    Executor(ExecutorError),
+}
+
+impl From<StoreError> for Broken {
+    fn from(error: StoreError) -> Self {
+        Broken::Store(error)
+    }
+}
+
+impl From<ExecutorError> for Broken {
+    fn from(error: ExecutorError) -> Self {
+        Broken::Executor(error)
+    }
+}
+
+impl Run {
+    pub(super) async fn execute(&mut self, cell: u32, code: &str, begin: bool) -> Result<Next, StoreError> {
+        let span = telemetry::cell_span(cell, code);
+        let begun = self.services.clock.elapsed();
+        match self.run_cell(cell, code, begin).instrument(span.clone()).await {
+            Ok(end) => {
+                telemetry::record_cell(&span, &end);
+                let printed = self.services.journal.with_state(|state| {
+                    state.cells.last().map(|cell| cell.printed.clone()).unwrap_or_default()
+                });
+                let (observation, truncated) = observe(&printed, &end, &self.services.truncation);
+                let seconds = self.services.clock.elapsed().saturating_sub(begun).as_secs_f64();
+                let finished = EventKind::CellFinished { cell, end, observation, truncated, seconds };
+                self.services.journal.append(finished).await?;
+                Ok(Next::Go)
+            }
+            Err(Broken::Stop(suspension)) => Ok(Next::End(Ending::Suspended(suspension))),
+            Err(Broken::Executor(ExecutorError::Diverged(message))) => {
+                Ok(Next::End(Ending::Suspended(Suspension::Diverged { message })))
+            }
+            Err(Broken::Executor(error)) => {
+                Ok(fail("EXECUTOR_FAILED", error.to_string(), Some("see `gimlet doctor`")))
+            }
+            Err(Broken::Fatal(message)) => Ok(fail("TOOL_FATAL", message, None)),
+            Err(Broken::Store(error)) => Err(error),
+        }
+    }
+
+    async fn run_cell(&mut self, index: u32, code: &str, begin: bool) -> Result<CellEnd, Broken> {
+        let mut session = self.live_session(index).await?;
+        let record = if begin {
+            self.services
+                .journal
+                .append(EventKind::CellStarted { cell: index, code: code.to_owned() })
+                .await?;
+            CellRecord::default()
+        } else {
+            self.services.journal.with_state(|state| state.cells.last().cloned().unwrap_or_default())
+        };
+        let end = {
+            let cancel = self.services.cancel.clone();
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(Broken::Stop(Suspension::Interrupted)),
+                end = self.follow(session.as_mut(), index, code, record) => end?,
+            }
+        };
+        if session.is_alive() {
+            self.session = Some(session);
+        }
+        Ok(end)
+    }
+
+    /// Runs a cell to its end. What `record` holds of it already is not done again.
+    async fn follow(
+        &self,
+        session: &mut dyn Session,
+        index: u32,
+        code: &str,
+        record: CellRecord,
+    ) -> Result<CellEnd, Broken> {
+        let mut cell = session.cell(code).await?;
+        let mut known_output = record.printed.as_str();
+        let mut calls = record.calls.into_iter();
+        let mut made = 0;
+        loop {
+            match cell.next().await? {
+                CellEvent::Printed { text, stream } => {
+                    if let Some(text) = fresh(text, &mut known_output)? {
+                        self.services
+                            .journal
+                            .append(EventKind::CellOutput { cell: index, text, stream })
+                            .await?;
+                    }
+                }
+                CellEvent::HostCall { id, tool, args } => {
+                    let result = match calls.next() {
+                        Some(recorded) => self.carry_on(index, recorded, &tool, &args).await?,
+                        None => {
+                            let call = ToolCall { id: call_id(index, made), name: tool, args };
+                            self.host_call(index, call, CallStatus::New).await?
+                        }
+                    };
+                    made += 1;
+                    cell.resume(id, result).await?;
+                }
+                CellEvent::Ended(end) => return Ok(end),
+            }
+        }
+    }
+
+    /// A host call that the log knows: its result if it is over, else it is made now.
+    async fn carry_on(
+        &self,
+        index: u32,
+        recorded: CallRecord,
+        tool: &str,
+        args: &Value,
+    ) -> Result<Result<Value, ToolFailure>, Broken> {
+        same_call(&recorded.call, tool, args)?;
+        match recorded.status {
+            CallStatus::Finished(finished) => Ok(recorded_result(&finished)),
+            open @ (CallStatus::New | CallStatus::Requested | CallStatus::Started) => {
+                self.host_call(index, recorded.call, open).await
+            }
+        }
+    }
+
+    async fn host_call(
+        &self,
+        index: u32,
+        call: ToolCall,
+        status: CallStatus,
+    ) -> Result<Result<Value, ToolFailure>, Broken> {
+        let pass = self.services.pass(call, Some(index), status, Turn::default());
+        match self.agent.toolbox.call(pass).await {
+            Outcome::Done(done) => Ok(Ok(done.value)),
+            Outcome::Failed(failure) => Ok(Err(*failure)),
+            Outcome::Suspended(suspension) => Err(Broken::Stop(suspension)),
+            Outcome::Fatal(message) => Err(Broken::Fatal(message)),
+        }
+    }
+
+    /// The session, ready for cell `index`: the one at hand, or a new one in which the earlier cells are replayed.
+    async fn live_session(&mut self, index: u32) -> Result<Box<dyn Session>, Broken> {
+        if let Some(session) = self.session.take() {
+            return Ok(session);
+        }
+        let Some(executor) = &self.agent.executor else {
+            return Err(ExecutorError::Start("this agent has none".into()).into());
+        };
+        let journal = &self.services.journal;
+        let spec = SessionSpec {
+            tools: self.agent.toolbox.specs().clone(),
+            seed: self.seed(),
+            epoch_ms: journal.with_state(|state| state.begun.map_or(0, |begun| begun.as_millisecond())),
+        };
+        let mut session = executor.start(&spec).await?;
+        if index == 0 {
+            for weakness in session.weaknesses() {
+                self.services.warn(weakness).await;
+            }
+        }
+        let earlier: Vec<CellRecord> = journal.with_state(|state| {
+            state.cells.iter().take(usize::try_from(index).unwrap_or(usize::MAX)).cloned().collect()
+        });
+        for record in &earlier {
+            replay(session.as_mut(), record).await?;
+        }
+        Ok(session)
+    }
+
+    /// The same for every process that works on this agent's part of this run.
+    fn seed(&self) -> u64 {
+        let journal = &self.services.journal;
+        let name = format!("{} {}", journal.run(), journal.path().as_str());
+        u64::from_str_radix(&digest(name.as_bytes())[..16], 16).unwrap_or(0)
+    }
+}
+
+/// Runs a finished cell again, with the results the log holds. One that a limit or a crash ended goes only as far as
+/// its last host call: what came after is what went wrong.
+async fn replay(session: &mut dyn Session, record: &CellRecord) -> Result<(), ExecutorError> {
+    let broke = matches!(record.end, Some(CellEnd::Limited { .. } | CellEnd::Crashed { .. }));
+    if broke && record.calls.is_empty() {
+        return Ok(());
+    }
+    let mut cell = session.cell(&record.code).await?;
+    let mut calls = record.calls.iter();
+    loop {
+        match cell.next().await? {
+            CellEvent::Printed { .. } => {}
+            CellEvent::HostCall { id, tool, args } => {
+                if broke && calls.len() <= 1 {
+                    return Ok(());
+                }
+                answer_from_log(cell.as_mut(), id, calls.next(), &tool, &args).await?;
+            }
+            CellEvent::Ended(end) => return same_end(record.end.as_ref(), &end, calls.len()),
+        }
+    }
+}
+
+async fn answer_from_log(
+    cell: &mut (dyn Cell + '_),
+    id: u64,
+    recorded: Option<&CallRecord>,
+    tool: &str,
+    args: &Value,
+) -> Result<(), ExecutorError> {
+    let Some(CallRecord { call, status: CallStatus::Finished(finished) }) = recorded else {
+        return Err(ExecutorError::Diverged(format!("the code calls {tool}, which the log does not know")));
+    };
+    same_call(call, tool, args)?;
+    cell.resume(id, recorded_result(finished)).await
+}
+
+fn recorded_result(finished: &ToolFinished) -> Result<Value, ToolFailure> {
+    if finished.ok {
+        Ok(finished.result.clone())
+    } else {
+        let failure = serde_json::from_value(finished.result.clone());
+        Err(failure.unwrap_or_else(|_| ToolFailure::new("UNKNOWN", finished.result.to_string())))
+    }
+}
+
+fn same_call(recorded: &ToolCall, tool: &str, args: &Value) -> Result<(), ExecutorError> {
+    if recorded.name == tool && recorded.args == *args {
+        return Ok(());
+    }
+    Err(ExecutorError::Diverged(format!(
+        "the log has {}({}), the code now calls {tool}({args})",
+        recorded.name, recorded.args
+    )))
+}
+
+fn same_end(recorded: Option<&CellEnd>, end: &CellEnd, unmade: usize) -> Result<(), ExecutorError> {
+    if unmade > 0 {
+        return Err(ExecutorError::Diverged(format!("the code ended {unmade} calls before the log does")));
+    }
+    match recorded {
+        Some(recorded) if std::mem::discriminant(recorded) != std::mem::discriminant(end) => {
+            Err(ExecutorError::Diverged("the code ended differently than the log says".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The part of an output that the log does not hold yet.
+fn fresh(text: String, known: &mut &str) -> Result<Option<String>, ExecutorError> {
+    if known.is_empty() {
+        return Ok(Some(text));
+    }
+    if let Some(rest) = known.strip_prefix(text.as_str()) {
+        *known = rest;
+        return Ok(None);
+    }
+    match text.strip_prefix(*known) {
+        Some(rest) => {
+            *known = "";
+            Ok(Some(rest.to_owned()))
+        }
+        None => Err(ExecutorError::Diverged("the code printed something else than the log says".into())),
+    }
+}
+
+fn call_id(cell: u32, call: usize) -> String {
+    format!("cell_{cell}_{call}")
+}
+
+/// What the model reads about a cell.
+fn observe(printed: &str, end: &CellEnd, limits: &Truncation) -> (String, bool) {
+    let cut = |text: &str, keep| {
+        let (text, cut) = truncate(text, limits.text_chars, limits.text_lines, keep);
+        (text.into_owned(), cut)
+    };
+    let (output, mut truncated) = cut(printed, Keep::Head);
+    let mut parts = Vec::new();
+    if !output.is_empty() {
+        parts.push(format!("Output:\n{}", output.trim_end_matches('\n')));
+    }
+    let (tail, keep) = match end {
+        CellEnd::Done { value: Some(value) } => (format!("Value: {value}"), Keep::Head),
+        CellEnd::Done { value: None } if printed.is_empty() => {
+            ("The code ran and printed nothing. Use print() to see a value.".to_owned(), Keep::Head)
+        }
+        CellEnd::Done { value: None } => (String::new(), Keep::Head),
+        CellEnd::Answer { value } => (format!("Answer: {}", result_text(value)), Keep::Head),
+        CellEnd::Raised { traceback, .. } => (traceback.clone(), Keep::Tail),
+        CellEnd::Limited { message } | CellEnd::Crashed { message } => (message.clone(), Keep::Head),
+    };
+    if !tail.is_empty() {
+        let (tail, tail_cut) = cut(&tail, keep);
+        truncated |= tail_cut;
+        parts.push(tail.trim_end().to_owned());
+    }
+    (parts.join("\n"), truncated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_that_the_log_holds_is_not_recorded_twice() {
+        let mut known = "abc";
+        assert_eq!(fresh("ab".into(), &mut known).unwrap(), None);
+        assert_eq!(fresh("cd".into(), &mut known).unwrap(), Some("d".into()));
+        assert_eq!(fresh("e".into(), &mut known).unwrap(), Some("e".into()));
+        let mut known = "abc";
+        assert!(fresh("x".into(), &mut known).is_err());
+    }
+
+    #[test]
+    fn an_observation_says_what_happened_in_few_words() {
+        let limits = Truncation::default();
+        let done = |value: Option<&str>| CellEnd::Done { value: value.map(str::to_owned) };
+        assert_eq!(observe("hi\n", &done(Some("35")), &limits), ("Output:\nhi\nValue: 35".into(), false));
+        assert!(observe("", &done(None), &limits).0.contains("print()"));
+        let raised = CellEnd::Raised { kind: "E".into(), traceback: "Traceback\nE: x\n".into() };
+        assert_eq!(observe("", &raised, &limits).0, "Traceback\nE: x");
+        let (text, truncated) = observe(&"x\n".repeat(500), &done(None), &limits);
+        assert!(truncated && text.contains("300 lines cut"), "{text}");
+    }
+}

@@ -1,0 +1,368 @@
+//! A run: an agent at work on a task. The loop asks [`next_action`] what to do, performs it, and records what happened;
+//! it holds nothing that is not in the log, so another process can take over at any event.
+
+mod act;
+mod conclude;
+mod execute;
+mod sample;
+mod services;
+mod understand;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
+
+use crate::action::{Action, next_action};
+use crate::agent::Agent;
+use crate::cell::Session;
+use crate::event::{Event, EventKind, Failure, FinishState, Finished, Started, Suspension};
+use crate::hook::Flow;
+use crate::ids::RunId;
+use crate::limits::Limits;
+use crate::prompt::system_prompt;
+use crate::state::{State, Stop};
+use crate::store::StoreError;
+use crate::telemetry;
+
+pub use services::{Env, Invocation, Services, invoke};
+
+/// An agent at work.
+pub struct Run {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) services: Arc<Services>,
+    /// The interpreter, once code has run in this process; dropped with the run, rebuilt by replay.
+    session: Option<Box<dyn Session>>,
+    /// Span of the whole run; ends with it.
+    span: Span,
+    /// Span of the current step; ends when the next one begins.
+    step: Span,
+    /// The step whose end hooks have not been told of.
+    open_step: Option<u32>,
+}
+
+/// How a run ended, for now or for good.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// It is over.
+    Finished(Finished),
+    /// It can go on later.
+    Suspended(Suspension),
+    /// It broke; it can be tried again.
+    Failed(Failure),
+}
+
+/// Why a run could not be worked on at all.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The log cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The prompt cannot be written.
+    #[error("the prompt cannot be rendered: {0}")]
+    Prompt(#[from] minijinja::Error),
+    /// The log holds no beginning.
+    #[error("run `{0}` has no beginning")]
+    Empty(RunId),
+    /// The run is over.
+    #[error("run `{0}` is finished; there is nothing to resume")]
+    Over(RunId),
+}
+
+/// What a step of the loop came to.
+pub(crate) enum Next {
+    /// Go on.
+    Go,
+    /// Stop.
+    End(Ending),
+}
+
+/// Speaks to a run while it works. Cheap to clone; outlives the run harmlessly.
+#[derive(Clone)]
+pub struct Handle {
+    services: Arc<Services>,
+}
+
+impl Handle {
+    /// Adds something for the model to read at its next turn.
+    pub async fn say(&self, text: impl Into<String>) -> Result<(), StoreError> {
+        self.services.forget_repeats();
+        self.services.journal.append(EventKind::UserMessage { text: text.into() }).await
+    }
+
+    /// Stops the run at once; it can be resumed.
+    pub fn cancel(&self) {
+        self.services.cancel.cancel();
+    }
+}
+
+impl Run {
+    /// Begins a run.
+    pub async fn start(agent: Arc<Agent>, task: &str, env: Env) -> Result<Run, RunError> {
+        let id = env.ids.run(env.clock.now());
+        let started = beginning(&agent, task, &env.root, &env.version, agent.limits.clone())?;
+        let services = Services::of_run(&agent, env, id, Vec::new());
+        services.journal.append(EventKind::RunStarted(started)).await?;
+        Ok(Run::new(agent, services))
+    }
+
+    /// Takes up a run that stopped. `limits` replaces the run's own, to let it go further.
+    pub async fn resume(
+        agent: Arc<Agent>,
+        id: &RunId,
+        env: Env,
+        limits: Option<Limits>,
+    ) -> Result<Run, RunError> {
+        let events = env.store.load(id).await?;
+        let state = State::fold(&events, &Default::default());
+        let Some(started) = &state.started else { return Err(RunError::Empty(id.clone())) };
+        if let Some(Stop::Finished(finished)) = &state.stop
+            && finished.state == FinishState::Answered
+        {
+            return Err(RunError::Over(id.clone()));
+        }
+        let resumed = EventKind::RunResumed {
+            version: env.version.clone(),
+            root: env.root.clone(),
+            limits: limits.unwrap_or_else(|| state.limits.clone()),
+        };
+        let mut warnings = Vec::new();
+        if started.root != env.root {
+            warnings.push(format!("the run began in {} and goes on in {}", started.root, env.root));
+        }
+        if started.version != env.version {
+            warnings.push(format!(
+                "the run began with version {} and goes on with {}",
+                started.version, env.version
+            ));
+        }
+        if started.tools_digest != agent.toolbox.digest() {
+            warnings.push("the tools are not the same as when the run began".to_owned());
+        }
+        let services = Services::of_run(&agent, env, id.clone(), events);
+        services.journal.append(resumed).await?;
+        for warning in warnings {
+            services.warn(warning).await;
+        }
+        Ok(Run::new(agent, services))
+    }
+
+    /// A sub-agent's part of a run; `services` are its own.
+    pub(crate) async fn nested(
+        agent: Arc<Agent>,
+        services: Arc<Services>,
+        task: &str,
+        limits: Limits,
+    ) -> Result<Run, RunError> {
+        if services.journal.with_state(|state| state.started.is_none()) {
+            let started = beginning(&agent, task, &services.root, &services.version, limits)?;
+            services.journal.append(EventKind::AgentStarted(started)).await?;
+        }
+        Ok(Run::new(agent, services))
+    }
+
+    fn new(agent: Arc<Agent>, services: Arc<Services>) -> Run {
+        let journal = &services.journal;
+        let span = journal.with_state(|state| match &state.started {
+            Some(started) => telemetry::agent_span(journal.run().as_str(), journal.path().as_str(), started),
+            None => Span::none(),
+        });
+        Run { agent, services, session: None, step: span.clone(), span, open_step: None }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &RunId {
+        self.services.journal.run()
+    }
+
+    /// Something to speak to it with.
+    pub fn handle(&self) -> Handle {
+        Handle { services: self.services.clone() }
+    }
+
+    /// Works until it ends, stops or breaks.
+    pub async fn drive(mut self) -> Result<Ending, RunError> {
+        let span = self.span.clone();
+        let ending = self.work().instrument(span.clone()).await?;
+        if let Ending::Finished(finished) = &ending {
+            telemetry::record_finished(&span, finished);
+        }
+        Ok(ending)
+    }
+
+    async fn work(&mut self) -> Result<Ending, RunError> {
+        let stop = self.services.cancel.clone();
+        let deadline = self.time_left();
+        let mut expired = false;
+        let ending = {
+            let work = self.until_end();
+            tokio::pin!(work);
+            tokio::select! {
+                biased;
+                ending = &mut work => ending?,
+                () = tokio::time::sleep(deadline) => {
+                    // Let the work wind down by itself, so that what was under way is recorded.
+                    expired = true;
+                    stop.cancel();
+                    work.await?
+                }
+            }
+        };
+        let ending = match ending {
+            Ending::Suspended(Suspension::Interrupted) if expired => {
+                Ending::Finished(self.partial(FinishState::Timeout))
+            }
+            other => other,
+        };
+        self.record_ending(&ending).await?;
+        Ok(ending)
+    }
+
+    async fn until_end(&mut self) -> Result<Ending, StoreError> {
+        loop {
+            let action = self.services.journal.with_state(next_action);
+            if self.services.cancel.is_cancelled() && !matches!(action, Action::Rest(_)) {
+                return Ok(Ending::Suspended(Suspension::Interrupted));
+            }
+            if let Next::End(ending) = self.perform(action).await? {
+                return Ok(ending);
+            }
+        }
+    }
+
+    async fn perform(&mut self, action: Action) -> Result<Next, StoreError> {
+        match action {
+            Action::Sample { step, begin } => {
+                self.close_step().await;
+                if begin {
+                    if let Flow::Refuse(reason) = self.services.before_step(step).await {
+                        let message = format!("a hook refused step {step}: {reason}");
+                        return Ok(fail("HOOK_REFUSED", message, None));
+                    }
+                    self.services.journal.append(EventKind::StepStarted { step }).await?;
+                }
+                self.open_step = Some(step);
+                self.step = telemetry::step_span(step);
+                let span = self.step.clone();
+                self.sample(step).instrument(span).await
+            }
+            Action::Tell { reason, text } => {
+                self.services.journal.append(EventKind::Feedback { reason, text }).await?;
+                Ok(Next::Go)
+            }
+            Action::Act(calls) => self.act(calls).instrument(self.step.clone()).await,
+            Action::Execute { cell, code, begin } => {
+                let span = self.step.clone();
+                self.execute(cell, &code, begin).instrument(span).await
+            }
+            Action::Conclude { answer, value } => {
+                self.close_step().await;
+                self.conclude(answer, value).await
+            }
+            Action::GiveUp(state) => Ok(Next::End(Ending::Finished(self.partial(state)))),
+            Action::Rest(stop) => Ok(Next::End(match stop {
+                Stop::Suspended(suspension) => Ending::Suspended(suspension),
+                Stop::Finished(finished) => Ending::Finished(*finished),
+                Stop::Failed(failure) => Ending::Failed(failure),
+            })),
+        }
+    }
+
+    async fn close_step(&mut self) {
+        if let Some(step) = self.open_step.take() {
+            self.services.after_step(step).await;
+        }
+    }
+
+    /// Writes how it ended. A sub-agent that waits for a person leaves its record open: the run as a whole stops.
+    async fn record_ending(&self, ending: &Ending) -> Result<(), StoreError> {
+        let journal = &self.services.journal;
+        if journal.with_state(|state| state.stop.is_some()) {
+            return Ok(());
+        }
+        let kind = match (ending, journal.path().is_root()) {
+            (Ending::Finished(finished), true) => EventKind::RunFinished(finished.clone()),
+            (Ending::Suspended(reason), true) => EventKind::RunSuspended { reason: reason.clone() },
+            (Ending::Failed(error), true) => EventKind::RunFailed { error: error.clone() },
+            (Ending::Finished(finished), false) => EventKind::AgentFinished(finished.clone()),
+            (Ending::Suspended(_), false) => return Ok(()),
+            (Ending::Failed(failure), false) => {
+                let answer = format!("{}: {}", failure.error, failure.message);
+                EventKind::AgentFinished(Finished { answer, ..self.partial(FinishState::Failed) })
+            }
+        };
+        journal.append(kind).await
+    }
+
+    /// What there is to show when a limit ends the run.
+    fn partial(&self, state: FinishState) -> Finished {
+        let answer = self.services.journal.with_state(|now| now.last_words().to_owned());
+        self.finished(answer, None, state, Vec::new())
+    }
+
+    fn finished(
+        &self,
+        answer: String,
+        value: Option<serde_json::Value>,
+        state: FinishState,
+        notes: Vec<String>,
+    ) -> Finished {
+        let now = self.services.clock.now();
+        self.services.journal.with_state(|at| Finished {
+            answer,
+            value,
+            state,
+            steps: at.step,
+            usage: at.usage,
+            seconds: at.seconds(now),
+            notes,
+        })
+    }
+
+    fn time_left(&self) -> Duration {
+        const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+        let now = self.services.clock.now();
+        self.services.journal.with_state(|state| match state.limits.max_seconds {
+            Some(most) => {
+                Duration::try_from_secs_f64((most - state.seconds(now)).max(0.0)).unwrap_or(FOREVER)
+            }
+            None => FOREVER,
+        })
+    }
+}
+
+fn beginning(
+    agent: &Agent,
+    task: &str,
+    root: &str,
+    version: &str,
+    limits: Limits,
+) -> Result<Started, minijinja::Error> {
+    let specs = agent.toolbox.specs();
+    Ok(Started {
+        task: task.to_owned(),
+        agent: agent.name.clone(),
+        model: agent.model.id().to_owned(),
+        action: agent.action,
+        dialect: agent.dialect,
+        root: root.to_owned(),
+        limits,
+        system: system_prompt(agent.action, agent.dialect, specs, &agent.instructions)?,
+        tools: specs.iter().map(|spec| spec.name.clone()).collect(),
+        tools_digest: agent.toolbox.digest(),
+        version: version.to_owned(),
+    })
+}
+
+fn fail(error: &str, message: String, hint: Option<&str>) -> Next {
+    Next::End(Ending::Failed(Failure { error: error.to_owned(), message, hint: hint.map(str::to_owned) }))
+}
+
+/// A token that ends with its parent and can end before it.
+pub(crate) fn child_token(parent: &CancellationToken) -> CancellationToken {
+    parent.child_token()
+}
+
+/// The events of a run so far, for a sub-agent that may have been at work before.
+pub(crate) type History = Arc<Vec<Event>>;

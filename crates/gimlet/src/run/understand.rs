@@ -1,0 +1,98 @@
+//! Turns a reply into what the loop records: native calls first, then whatever the text holds.
+
+use crate::agent::Agent;
+use crate::event::{ActionFormat, Dialect, ModelMessage};
+use crate::message::{Finish, Thinking, ToolCall};
+use crate::model::Reply;
+use crate::parse::{Intent, Parsed, parse};
+use crate::state::{State, result_text};
+
+/// The name by which a model may give its final answer as if it were a call.
+const FINAL_ANSWER: &str = "final_answer";
+
+pub(super) fn understand(reply: Reply, step: u32, agent: &Agent, state: &State) -> ModelMessage {
+    let known: Vec<&str> = agent.toolbox.specs().iter().map(|spec| spec.name.as_str()).collect();
+    let parsed = parse(&reply.text, agent.action, &known);
+    let mut message = ModelMessage {
+        step,
+        thinking: reply.thinking,
+        usage: reply.usage,
+        finish: reply.finish,
+        ..ModelMessage::default()
+    };
+    if let Some(text) = parsed.thinking.clone() {
+        message.thinking.push(Thinking { text, signature: None });
+    }
+    if reply.calls.is_empty() {
+        read_text(&mut message, parsed, agent);
+    } else {
+        message.text = parsed.prose;
+        read_calls(&mut message, reply.calls);
+    }
+    repair_ids(&mut message.tool_calls, step, state);
+    message
+}
+
+fn read_calls(message: &mut ModelMessage, calls: Vec<ToolCall>) {
+    let (finals, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.name == FINAL_ANSWER);
+    match finals.into_iter().next() {
+        // With other calls beside it the answer is premature: the model has not seen their results.
+        Some(call) if others.is_empty() => {
+            let answer = final_answer(&call);
+            message.text.clone_from(&answer);
+            message.answer = Some(answer);
+        }
+        _ => message.tool_calls = others,
+    }
+}
+
+fn final_answer(call: &ToolCall) -> String {
+    let value = call.args.as_object().and_then(|args| args.get("answer").or_else(|| args.values().next()));
+    result_text(value.unwrap_or(&call.args))
+}
+
+fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent) {
+    let cut = message.finish == Finish::Length;
+    match parsed.intent {
+        // Only code that was closed, or a complete call, is known to be whole.
+        Intent::Answer(_) | Intent::Code(_) | Intent::Malformed(_) | Intent::Empty if cut => {
+            message.text = parsed.content;
+            message.problem = Some("The reply was cut off at the token limit.".into());
+        }
+        Intent::Calls(calls) => {
+            let native = agent.action == ActionFormat::Tools && agent.dialect == Dialect::Native;
+            message.text = if native { parsed.prose } else { parsed.content };
+            message.tool_calls = calls
+                .into_iter()
+                .map(|call| ToolCall { id: String::new(), name: call.name, args: call.args })
+                .collect();
+        }
+        Intent::Code(code) => {
+            message.text = parsed.content;
+            message.code = Some(code);
+        }
+        Intent::Answer(answer) => {
+            message.text = parsed.content;
+            message.answer = Some(answer);
+        }
+        Intent::Malformed(problem) => {
+            message.text = parsed.content;
+            message.problem = Some(problem);
+        }
+        Intent::Empty => message.problem = Some("The reply was empty.".into()),
+    }
+}
+
+/// Gives a fresh id to every call whose own is empty, taken, or not fit to be part of a path.
+fn repair_ids(calls: &mut [ToolCall], step: u32, state: &State) {
+    let mut taken = std::collections::HashSet::new();
+    for (index, call) in calls.iter_mut().enumerate() {
+        let fit = !call.id.is_empty()
+            && call.id.len() <= 80
+            && call.id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if !fit || state.knows_call(&call.id) || taken.contains(&call.id) {
+            call.id = format!("call_{step}_{index}");
+        }
+        taken.insert(call.id.clone());
+    }
+}

@@ -1,0 +1,355 @@
+//! What a tool is. Authors implement [`TypedTool`]; everything else sees the erased [`Tool`].
+//!
+//! A tool does its job and nothing more: schema, validation, policy, approval, tracing, truncation, recording and
+//! recovery hints come from the guard, which is the only caller.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::effect::Effect;
+use crate::event::Suspension;
+use crate::message::ToolCall;
+use crate::run::Services;
+
+/// What a model is told about a tool, and how the guard treats it. Immutable; shared by `Arc`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// A Python identifier, unique in a toolbox.
+    pub name: String,
+    /// The prompt: what it does, in a sentence or two.
+    pub description: String,
+    /// JSON schema of the arguments; an object that takes no others.
+    pub input: Value,
+    /// JSON schema of the result, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// How the guard treats it.
+    #[serde(default)]
+    pub manner: Manner,
+}
+
+/// How the guard treats a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manner {
+    /// Longest execution; waiting for a person does not count.
+    pub timeout: Duration,
+    /// Which end of a long text survives truncation.
+    pub keep: Keep,
+    /// May run beside other calls of the same reply. Calls that change the world never do.
+    pub parallel: bool,
+    /// Keeps its own durable record, so that calling it again after a crash carries on instead of repeating.
+    pub resumable: bool,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Manner { timeout: Duration::from_secs(30), keep: Keep::Head, parallel: true, resumable: false }
+    }
+}
+
+/// Which end of a long text matters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// The beginning, as for files.
+    #[default]
+    Head,
+    /// The end, as for commands, whose summary comes last.
+    Tail,
+}
+
+/// The erased tool, as the guard sees it.
+pub trait Tool: Send + Sync {
+    /// What it is.
+    fn spec(&self) -> Arc<ToolSpec>;
+
+    /// What a call with these (validated) arguments would touch. Runs nothing.
+    fn effects(&self, args: &Value) -> Result<Vec<Effect>, ToolError>;
+
+    /// What a person should see before agreeing, such as a diff.
+    fn preview(&self, _args: &Value) -> Option<String> {
+        None
+    }
+
+    /// Does it.
+    fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx)
+    -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// The tool as an author writes it. The doc comments of `Input` and its fields are the model's prompt.
+pub trait TypedTool: Send + Sync + 'static {
+    /// The name the model calls.
+    const NAME: &'static str;
+    /// The arguments.
+    type Input: DeserializeOwned + JsonSchema + Send;
+    /// The result.
+    type Output: Serialize;
+
+    /// How the guard treats it.
+    fn manner(&self) -> Manner {
+        Manner::default()
+    }
+
+    /// What a call would touch. The default is nothing beyond the tool's own computation.
+    fn effects(&self, _input: &Self::Input) -> Result<Vec<Effect>, ToolError> {
+        Ok(Vec::new())
+    }
+
+    /// What a person should see before agreeing.
+    fn preview(&self, _input: &Self::Input) -> Option<String> {
+        None
+    }
+
+    /// Does it.
+    fn run(
+        &self,
+        input: Self::Input,
+        cx: &ToolCx,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+}
+
+/// Erases a typed tool.
+pub fn tool<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
+    let schema = schemars::schema_for!(T::Input);
+    let mut input = schema.to_value();
+    let description = tidy_schema(&mut input);
+    let spec = ToolSpec { name: T::NAME.into(), description, input, output: None, manner: tool.manner() };
+    Arc::new(Typed { tool, spec: Arc::new(spec) })
+}
+
+/// Takes the description out of a schema's root and closes it to unknown arguments.
+pub(crate) fn tidy_schema(schema: &mut Value) -> String {
+    let Some(root) = schema.as_object_mut() else { return String::new() };
+    root.remove("$schema");
+    root.remove("title");
+    root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    root.insert("additionalProperties".into(), Value::Bool(false));
+    let description = match root.remove("description") {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    };
+    drop_formats(schema);
+    description
+}
+
+/// Takes out the width of integers: it tells a model nothing and costs tokens.
+fn drop_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
+                map.shift_remove("format");
+            }
+            map.values_mut().for_each(drop_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_formats),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+struct Typed<T> {
+    tool: T,
+    spec: Arc<ToolSpec>,
+}
+
+impl<T: TypedTool> Typed<T> {
+    fn input(&self, args: &Value) -> Result<T::Input, ToolError> {
+        serde_json::from_value(args.clone())
+            .map_err(|error| ToolError::failed(code::VALIDATION_FAILED, error.to_string()))
+    }
+}
+
+impl<T: TypedTool> Tool for Typed<T> {
+    fn spec(&self) -> Arc<ToolSpec> {
+        self.spec.clone()
+    }
+
+    fn effects(&self, args: &Value) -> Result<Vec<Effect>, ToolError> {
+        self.tool.effects(&self.input(args)?)
+    }
+
+    fn preview(&self, args: &Value) -> Option<String> {
+        self.tool.preview(&self.input(args).ok()?)
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        async move {
+            let output = self.tool.run(self.input(&call.args)?, cx).await?;
+            serde_json::to_value(output).map(ToolOutput::new).map_err(|error| {
+                ToolError::failed(
+                    code::TOOL_EXCEPTION,
+                    format!("the result cannot be written as JSON: {error}"),
+                )
+            })
+        }
+        .boxed()
+    }
+}
+
+/// What a tool may use of the run it is called in.
+#[derive(Clone)]
+pub struct ToolCx {
+    /// Ends when the call is to stop; long work checks or awaits it.
+    pub cancel: CancellationToken,
+    /// Id of this call.
+    pub id: String,
+    pub(crate) services: Arc<Services>,
+}
+
+impl std::fmt::Debug for ToolCx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolCx").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl ToolCx {
+    /// The text stored under an address that a truncated result named.
+    pub async fn stored(&self, address: &str) -> Result<Vec<u8>, crate::store::StoreError> {
+        self.services.store.get(&address.parse()?).await
+    }
+
+    /// Tells the person something while the tool works.
+    pub async fn notice(&self, message: impl Into<String>) {
+        self.services.warn(message.into()).await;
+    }
+}
+
+/// What a tool returns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    /// The result: a bare string, or a structure.
+    pub value: Value,
+}
+
+impl ToolOutput {
+    /// A result.
+    pub fn new(value: Value) -> Self {
+        ToolOutput { value }
+    }
+}
+
+/// Why a tool did not do its job.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ToolError {
+    /// The model can mend it: it is shown the failure and goes on.
+    #[error("{0}")]
+    Failed(Box<ToolFailure>),
+    /// The tool's own work waits for a person: the call stays open and is made again when the run is resumed. Only
+    /// for tools whose manner is resumable.
+    #[error("waiting: {0:?}")]
+    Suspended(Suspension),
+    /// The run cannot go on.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+impl ToolError {
+    /// A failure the model can mend.
+    pub fn failed(error: impl Into<String>, message: impl Into<String>) -> Self {
+        ToolError::Failed(Box::new(ToolFailure::new(error, message)))
+    }
+
+    /// Adds a fact to the failure's context.
+    #[must_use]
+    pub fn with(self, key: &str, value: impl Into<Value>) -> Self {
+        match self {
+            ToolError::Failed(mut failure) => {
+                failure.context.insert(key.into(), value.into());
+                ToolError::Failed(failure)
+            }
+            other @ (ToolError::Suspended(_) | ToolError::Fatal(_)) => other,
+        }
+    }
+}
+
+/// A failure as the model reads it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolFailure {
+    /// A stable word, such as `FILE_NOT_FOUND`.
+    pub error: String,
+    /// What happened.
+    pub message: String,
+    /// The tool that failed; filled in by the guard.
+    #[serde(default)]
+    pub tool: String,
+    /// Facts about it.
+    #[serde(default)]
+    pub context: Map<String, Value>,
+    /// What to try next; never executed by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_suggestion: Option<Suggestion>,
+    /// The same failure came up before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub loop_detected: bool,
+    /// What to do instead of repeating.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+impl ToolFailure {
+    /// A failure without context.
+    pub fn new(error: impl Into<String>, message: impl Into<String>) -> Self {
+        ToolFailure { error: error.into(), message: message.into(), ..ToolFailure::default() }
+    }
+}
+
+impl std::fmt::Display for ToolFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.error, self.message)
+    }
+}
+
+/// A next step offered to the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suggestion {
+    /// The call to consider.
+    pub tool_call: SuggestedCall,
+    /// Why.
+    pub rationale: String,
+}
+
+/// A call that is suggested, not made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SuggestedCall {
+    /// Name of the tool.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Value,
+}
+
+/// Error words the runtime itself uses. Tools add their own.
+pub mod code {
+    /// The arguments do not fit the schema.
+    pub const VALIDATION_FAILED: &str = "VALIDATION_FAILED";
+    /// No tool of that name.
+    pub const UNKNOWN_TOOL: &str = "UNKNOWN_TOOL";
+    /// The policy forbids it.
+    pub const DENIED: &str = "DENIED";
+    /// A person said no.
+    pub const APPROVAL_DENIED: &str = "APPROVAL_DENIED";
+    /// A hook said no.
+    pub const HOOK_REFUSED: &str = "HOOK_REFUSED";
+    /// It took too long.
+    pub const TOOL_TIMEOUT: &str = "TOOL_TIMEOUT";
+    /// It was stopped.
+    pub const CANCELLED: &str = "CANCELLED";
+    /// It broke.
+    pub const TOOL_EXCEPTION: &str = "TOOL_EXCEPTION";
+    /// The same call again and again.
+    pub const LOOP_DETECTED: &str = "LOOP_DETECTED";
+    /// The program stopped between its start and its end.
+    pub const OUTCOME_UNKNOWN: &str = "OUTCOME_UNKNOWN";
+}

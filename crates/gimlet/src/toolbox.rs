@@ -1,0 +1,151 @@
+//! The only door to a tool. Agents, code cells, sub-agents and foreign callers all come through here, so there is no
+//! way around the guard.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use crate::digest::digest_json;
+use crate::effect::Effect;
+use crate::guard::{self, BadSchema, Layer, Outcome, Pass};
+use crate::message::ToolCall;
+use crate::tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSpec, code};
+
+/// Tools, each behind its guard, in a stable order.
+pub struct Toolbox {
+    tools: Vec<Entry>,
+    by_name: HashMap<String, usize>,
+    specs: Arc<[Arc<ToolSpec>]>,
+}
+
+struct Entry {
+    tool: Arc<dyn Tool>,
+    guard: Box<dyn Layer>,
+}
+
+/// Why a set of tools cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolboxError {
+    /// Two tools with one name.
+    #[error("two tools are called `{0}`")]
+    Duplicate(String),
+    /// A name that cannot be called from Python.
+    #[error("`{0}` cannot be a tool's name: it must be a Python identifier and no keyword or `final_answer`")]
+    BadName(String),
+    /// A schema that is not one.
+    #[error(transparent)]
+    BadSchema(#[from] BadSchema),
+}
+
+impl Toolbox {
+    /// A toolbox with these tools.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        let mut entries = Vec::new();
+        let mut by_name = HashMap::new();
+        let mut specs = Vec::new();
+        for tool in tools {
+            let spec = tool.spec();
+            if !is_callable_name(&spec.name) {
+                return Err(ToolboxError::BadName(spec.name.clone()));
+            }
+            if by_name.insert(spec.name.clone(), entries.len()).is_some() {
+                return Err(ToolboxError::Duplicate(spec.name.clone()));
+            }
+            let guard = guard::assemble(tool.clone())?;
+            entries.push(Entry { tool, guard });
+            specs.push(spec);
+        }
+        Ok(Toolbox { tools: entries, by_name, specs: specs.into() })
+    }
+
+    /// What the tools are, in order.
+    pub fn specs(&self) -> &Arc<[Arc<ToolSpec>]> {
+        &self.specs
+    }
+
+    /// Whether there is a tool of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// Hash of all specs: tells a resumed run whether its tools are still the same.
+    pub fn digest(&self) -> String {
+        digest_json(&json!(self.specs.iter().map(AsRef::as_ref).collect::<Vec<_>>()))
+    }
+
+    /// Whether a call may run beside others.
+    pub(crate) fn is_parallel(&self, call: &ToolCall) -> bool {
+        let Some(entry) = self.by_name.get(&call.name).map(|&at| &self.tools[at]) else { return true };
+        entry.tool.spec().manner.parallel
+            && entry.tool.effects(&call.args).is_ok_and(|effects| !effects.iter().any(Effect::changes_world))
+    }
+
+    /// Makes a call through the guard.
+    pub(crate) async fn call(&self, mut pass: Pass) -> Outcome {
+        match self.by_name.get(&pass.call.name) {
+            Some(&at) => self.tools[at].guard.pass(&mut pass).await,
+            None => {
+                // A name nobody knows is guarded like any other, so that it is recorded and traced.
+                let missing = Missing { asked: pass.call.name.clone(), specs: self.specs.clone() };
+                match guard::assemble(Arc::new(missing)) {
+                    Ok(guard) => guard.pass(&mut pass).await,
+                    Err(error) => Outcome::Fatal(error.to_string()),
+                }
+            }
+        }
+    }
+}
+
+/// Stands in for a tool that does not exist.
+struct Missing {
+    asked: String,
+    specs: Arc<[Arc<ToolSpec>]>,
+}
+
+impl Tool for Missing {
+    fn spec(&self) -> Arc<ToolSpec> {
+        Arc::new(ToolSpec {
+            name: self.asked.clone(),
+            description: String::new(),
+            input: json!({}),
+            output: None,
+            manner: Default::default(),
+        })
+    }
+
+    fn effects(&self, _args: &Value) -> Result<Vec<Effect>, ToolError> {
+        let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        let guess = guard::closest(&self.asked, names.iter().copied())
+            .map(|name| format!("; did you mean `{name}`?"))
+            .unwrap_or_default();
+        Err(ToolError::failed(code::UNKNOWN_TOOL, format!("there is no tool `{}`{guess}", self.asked))
+            .with("tools", json!(names)))
+    }
+
+    fn call<'a>(
+        &'a self,
+        _call: &'a ToolCall,
+        _cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        std::future::ready(Err(ToolError::failed(code::UNKNOWN_TOOL, "there is no such tool"))).boxed()
+    }
+}
+
+const PYTHON_KEYWORDS: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Whether a name can be a tool's or an agent's: callable from Python and not taken by the runtime.
+pub fn is_callable_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.len() <= 64
+        && !PYTHON_KEYWORDS.contains(&name)
+        && name != "final_answer"
+}
