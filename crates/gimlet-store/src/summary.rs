@@ -1,0 +1,173 @@
+//! What a list of runs says about each: a fold over its log.
+
+use std::path::Path;
+
+use gimlet::event::{ActionFormat, Event, EventKind, FinishState, Finished, Started, Suspension};
+use gimlet::ids::RunId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::log::Lines;
+
+/// How much of a task a list keeps, in characters.
+const TASK_CHARS: usize = 200;
+
+/// One run of a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// Its id.
+    pub id: RunId,
+    /// When it began.
+    pub started: Timestamp,
+    /// When something last happened.
+    pub updated: Timestamp,
+    /// The beginning of what it was asked to do.
+    pub task: String,
+    /// Name of its agent.
+    pub agent: String,
+    /// The model it asks.
+    pub model: String,
+    /// How it acts.
+    pub action: ActionFormat,
+    /// The folder it works in.
+    pub root: String,
+    /// Where it stands.
+    #[serde(flatten)]
+    pub status: RunStatus,
+    /// Steps of the main agent.
+    pub steps: u32,
+    /// Tokens read and written, sub-agents included.
+    pub tokens: u64,
+    /// Seconds of work; the time between stopping and being resumed does not count.
+    pub seconds: f64,
+    /// Size of its log.
+    pub log_bytes: u64,
+    /// What is wrong with its log; the rest says how it stood before that line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum RunStatus {
+    /// A process is working on it.
+    Running,
+    /// It waits for a person.
+    Suspended {
+        /// Id of the question.
+        approval: String,
+    },
+    /// The person stopped it.
+    Interrupted,
+    /// A replay did something else than the log says.
+    Diverged,
+    /// It is over and answered.
+    Answered,
+    /// It is over because it ran out of steps, time or tokens.
+    Limited,
+    /// It broke.
+    Failed,
+    /// Its process died without saying anything.
+    Crashed,
+}
+
+/// A run as its log alone tells it, without knowing whether somebody is still writing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) updated: Option<Timestamp>,
+    pub(crate) task: String,
+    pub(crate) agent: String,
+    pub(crate) model: String,
+    pub(crate) action: ActionFormat,
+    pub(crate) root: String,
+    /// None while the log does not say how it ended.
+    pub(crate) ended: Option<RunStatus>,
+    pub(crate) steps: u32,
+    pub(crate) tokens: u64,
+    pub(crate) seconds: f64,
+    pub(crate) damage: Option<String>,
+}
+
+impl Told {
+    /// Folds a log as far as it can be read.
+    pub(crate) fn read(log: &Path, run: &RunId) -> Self {
+        let mut told = Told::default();
+        match Lines::<Event>::open(log, run) {
+            Ok(lines) => lines.for_each(|line| match line {
+                Ok(event) => told.take(&event),
+                Err(error) => told.damage = Some(error.to_string()),
+            }),
+            Err(error) => told.damage = Some(error.to_string()),
+        }
+        told
+    }
+
+    fn take(&mut self, event: &Event) {
+        if !matches!(event.kind, EventKind::RunResumed { .. }) {
+            let passed = self.updated.map_or(0.0, |before| event.time.duration_since(before).as_secs_f64());
+            self.seconds += passed.max(0.0);
+        }
+        self.started.get_or_insert(event.time);
+        self.updated = Some(event.time);
+        match &event.kind {
+            EventKind::RunStarted(started) => self.start(started),
+            EventKind::RunResumed { root, .. } => {
+                self.root.clone_from(root);
+                self.ended = None;
+            }
+            EventKind::StepStarted { step } if event.path.is_root() => self.steps = self.steps.max(*step),
+            EventKind::ModelMessage(message) => {
+                // As far as the index can count, so that a server's nonsense is the same nonsense in every list.
+                self.tokens = self.tokens.saturating_add(message.usage.total()).min(i64::MAX.unsigned_abs());
+            }
+            EventKind::RunSuspended { reason } => self.ended = Some(suspended(reason)),
+            EventKind::RunFinished(finished) => self.finish(finished),
+            EventKind::RunFailed { .. } => self.ended = Some(RunStatus::Failed),
+            // A run that is spoken to after it ended is working again.
+            EventKind::UserMessage { .. } => self.ended = None,
+            EventKind::StepStarted { .. }
+            | EventKind::ModelDelta { .. }
+            | EventKind::Feedback { .. }
+            | EventKind::ToolRequested { .. }
+            | EventKind::ToolStarted { .. }
+            | EventKind::ToolFinished(_)
+            | EventKind::CellStarted { .. }
+            | EventKind::CellOutput { .. }
+            | EventKind::CellFinished { .. }
+            | EventKind::ApprovalRequested(_)
+            | EventKind::ApprovalDecided { .. }
+            | EventKind::AgentStarted(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::Warning { .. }
+            | EventKind::Unknown => {}
+        }
+    }
+
+    fn start(&mut self, started: &Started) {
+        self.task = started.task.chars().take(TASK_CHARS).collect();
+        self.agent.clone_from(&started.agent);
+        self.model.clone_from(&started.model);
+        self.action = started.action;
+        self.root.clone_from(&started.root);
+    }
+
+    fn finish(&mut self, finished: &Finished) {
+        self.steps = finished.steps;
+        self.seconds = finished.seconds;
+        self.ended = Some(match finished.state {
+            FinishState::Answered => RunStatus::Answered,
+            FinishState::MaxSteps | FinishState::Timeout | FinishState::TokenBudget => RunStatus::Limited,
+            FinishState::Failed => RunStatus::Failed,
+        });
+    }
+}
+
+fn suspended(reason: &Suspension) -> RunStatus {
+    match reason {
+        Suspension::Approval { approval } => RunStatus::Suspended { approval: approval.clone() },
+        Suspension::Interrupted => RunStatus::Interrupted,
+        Suspension::Diverged { .. } => RunStatus::Diverged,
+    }
+}
