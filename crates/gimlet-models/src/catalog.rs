@@ -1,0 +1,12 @@
+//! Which models there are, what they are good for, and which one to take.
+
+pub mod choose;
+pub mod discover;
+pub mod families;
+pub mod probe;
+pub mod table;
+
+pub use choose::{Choice, ChooseError, choose};
+pub use discover::{Installed, Server};
+pub use families::{Action, Calls, Families, Profile, Tier};
+pub use probe::{Scorecard, Scorecards, probe};

@@ -1,0 +1,370 @@
+//! Asking a server what it has: names, sizes, windows, abilities.
+//!
+//! A server that does not answer is an error; a server without models is an empty list. The two are never mixed up.
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use gimlet::model::ModelError;
+use reqwest::{Method, Url};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::status::Failure;
+use crate::transport::Transport;
+use crate::wire::Wire;
+
+/// Largest answer about models.
+const MAX_BODY: usize = 16 * 1024 * 1024;
+/// Questions about single models at once.
+const AT_ONCE: usize = 4;
+
+/// A server of models.
+#[derive(Debug, Clone)]
+pub struct Server {
+    wire: Wire,
+    base: Url,
+    transport: Transport,
+}
+
+/// A model on a server. What is `None`, the server did not say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Installed {
+    /// Its exact name there.
+    pub name: String,
+    /// Bytes of its weights.
+    pub bytes: Option<u64>,
+    /// Parameters.
+    pub parameters: Option<u64>,
+    /// How its weights are stored, such as `Q4_K_M`.
+    pub quantisation: Option<String>,
+    /// The window it was trained for.
+    pub context: Option<u32>,
+    /// The window its server set for it.
+    pub set_context: Option<u32>,
+    /// Whether its server offers native tool calls.
+    pub tools: Option<bool>,
+    /// Whether it reasons before it answers.
+    pub thinks: Option<bool>,
+    /// Whether it writes text at all.
+    pub writes: Option<bool>,
+    /// Identifies the exact weights.
+    pub digest: Option<String>,
+}
+
+impl Installed {
+    /// A model of which only the name is known.
+    pub fn named(name: impl Into<String>) -> Self {
+        Installed { name: name.into(), ..Installed::default() }
+    }
+
+    /// Billions of parameters, by the server or by the name.
+    pub fn billions(&self) -> Option<f64> {
+        self.parameters.map(|count| count as f64 / 1e9).or_else(|| size_in_name(&self.name))
+    }
+}
+
+/// A size in a name: `qwen3:8b` is 8, `Qwen2.5-Coder-1.5B` is 1.5, `smollm2:135m` is 0.135.
+fn size_in_name(name: &str) -> Option<f64> {
+    name.split([':', '-', '_', '/']).find_map(parse_size)
+}
+
+fn parse_size(text: &str) -> Option<f64> {
+    let text = text.trim().to_ascii_lowercase();
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let scale = match unit {
+        "b" => 1.0,
+        "m" => 1e-3,
+        _ => return None,
+    };
+    digits.parse::<f64>().ok().filter(|size| size.is_finite() && *size > 0.0).map(|size| size * scale)
+}
+
+impl Server {
+    /// The server at an address.
+    pub fn new(wire: Wire, base: Url, transport: Transport) -> Self {
+        let transport = match wire {
+            Wire::Anthropic => transport.with_header("anthropic-version", "2023-06-01"),
+            Wire::Ollama | Wire::OpenAi => transport,
+        };
+        Server { wire, base, transport }
+    }
+
+    /// Its address, without credentials.
+    pub fn host(&self) -> &str {
+        self.transport.host()
+    }
+
+    /// The protocol it speaks.
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Everything it has, with names and whatever the list itself tells.
+    pub async fn names(&self) -> Result<Vec<Installed>, ModelError> {
+        match self.wire {
+            Wire::Ollama => {
+                let tags: Tags = self.get("/api/tags").await?;
+                Ok(tags.models.into_iter().map(Tag::read).collect())
+            }
+            Wire::OpenAi | Wire::Anthropic => {
+                let list: ModelList = self.get("/v1/models").await?;
+                Ok(list.data.into_iter().map(ListedModel::read).collect())
+            }
+        }
+    }
+
+    /// Everything it has, with all it tells about each.
+    pub async fn list(&self) -> Result<Vec<Installed>, ModelError> {
+        let names = self.names().await?;
+        stream::iter(names).map(|model| self.describe(model)).buffered(AT_ONCE).try_collect().await
+    }
+
+    /// Adds what the server tells about one model. A server that does not know the question changes nothing.
+    pub async fn describe(&self, mut model: Installed) -> Result<Installed, ModelError> {
+        match self.wire {
+            Wire::Ollama => match self.post::<Show>("/api/show", json!({ "model": model.name })).await {
+                Ok(show) => show.add_to(&mut model),
+                Err(error) if error.is_retryable() => return Err(error),
+                Err(_not_told) => {}
+            },
+            Wire::OpenAi | Wire::Anthropic => match self.get::<Props>("/props").await {
+                Ok(props) => props.add_to(&mut model),
+                Err(ModelError::Connect { host, reason }) => {
+                    return Err(ModelError::Connect { host, reason });
+                }
+                Err(_not_llama_cpp) => {}
+            },
+        }
+        Ok(model)
+    }
+
+    async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, ModelError> {
+        self.ask(Method::GET, path, None).await
+    }
+
+    async fn post<T: for<'de> Deserialize<'de>>(&self, path: &str, body: Value) -> Result<T, ModelError> {
+        self.ask(Method::POST, path, Some(body.to_string().into_bytes())).await
+    }
+
+    async fn ask<T: for<'de> Deserialize<'de>>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<T, ModelError> {
+        let url = self.url(path);
+        let mut answer = self.transport.send(method, &url, body).await?;
+        let body = answer.read(&self.transport, MAX_BODY).await;
+        let failure = Failure {
+            status: answer.status(),
+            content_type: answer.header("content-type").unwrap_or_default(),
+            retry_after: answer.header("retry-after"),
+            date: answer.header("date"),
+            location: answer.header("location"),
+            body: &body,
+            model: "",
+        };
+        if !(200..300).contains(&failure.status) {
+            return Err(failure.error());
+        }
+        serde_json::from_slice(&body)
+            .map_err(|error| ModelError::Protocol(format!("{} ({error}) at {url}", failure.message())))
+    }
+
+    /// An endpoint of this server, whose base people write with or without a version.
+    fn url(&self, path: &str) -> Url {
+        let base = self.base.path().trim_end_matches('/');
+        let path = match (self.wire, path) {
+            // A versioned base is where the list is; properties are at the root.
+            (Wire::OpenAi, "/v1/models") if !base.is_empty() => format!("{base}/models"),
+            _ => {
+                let root = ["/v1", "/api"].iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base);
+                format!("{root}{path}")
+            }
+        };
+        let mut url = self.base.clone();
+        url.set_path(&path);
+        url
+    }
+}
+
+#[derive(Deserialize)]
+struct Tags {
+    #[serde(default)]
+    models: Vec<Tag>,
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    name: String,
+    #[serde(default)]
+    size: Option<u64>,
+    #[serde(default)]
+    digest: Option<String>,
+    #[serde(default)]
+    details: Option<Details>,
+    #[serde(default)]
+    capabilities: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    #[serde(default)]
+    parameter_size: Option<String>,
+    #[serde(default)]
+    quantization_level: Option<String>,
+}
+
+impl Tag {
+    fn read(self) -> Installed {
+        let mut model = Installed { bytes: self.size, digest: self.digest, ..Installed::named(self.name) };
+        if let Some(details) = self.details {
+            details.add_to(&mut model);
+        }
+        add_capabilities(self.capabilities.as_deref(), &mut model);
+        model
+    }
+}
+
+impl Details {
+    fn add_to(self, model: &mut Installed) {
+        let count =
+            self.parameter_size.as_deref().and_then(parse_size).map(|billions| (billions * 1e9) as u64);
+        model.parameters = count.or(model.parameters);
+        model.quantisation = self
+            .quantization_level
+            .filter(|level| !level.is_empty() && level != "unknown")
+            .or(model.quantisation.take());
+    }
+}
+
+fn add_capabilities(capabilities: Option<&[String]>, model: &mut Installed) {
+    let Some(capabilities) = capabilities.filter(|list| !list.is_empty()) else { return };
+    let can = |what: &str| Some(capabilities.iter().any(|capability| capability == what));
+    model.tools = can("tools");
+    model.thinks = can("thinking");
+    model.writes = can("completion");
+}
+
+#[derive(Deserialize)]
+struct Show {
+    #[serde(default)]
+    details: Option<Details>,
+    #[serde(default)]
+    model_info: Map<String, Value>,
+    #[serde(default)]
+    capabilities: Option<Vec<String>>,
+    /// The settings of its Modelfile, one a line.
+    #[serde(default)]
+    parameters: Option<String>,
+}
+
+impl Show {
+    fn add_to(self, model: &mut Installed) {
+        if let Some(details) = self.details {
+            details.add_to(model);
+        }
+        let info = |end: &str| {
+            self.model_info.iter().find(|(key, _)| key.ends_with(end)).and_then(|(_, value)| value.as_u64())
+        };
+        model.context = info(".context_length").and_then(|length| u32::try_from(length).ok());
+        model.parameters = info("general.parameter_count").or(model.parameters);
+        model.set_context = self.parameters.as_deref().and_then(|lines| {
+            lines.lines().find_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok())
+        });
+        add_capabilities(self.capabilities.as_deref(), model);
+    }
+}
+
+#[derive(Deserialize)]
+struct ModelList {
+    data: Vec<ListedModel>,
+}
+
+#[derive(Deserialize)]
+struct ListedModel {
+    id: String,
+    /// vLLM's window.
+    #[serde(default)]
+    max_model_len: Option<u32>,
+    /// OpenRouter's, Groq's and others' window.
+    #[serde(default, alias = "context_window")]
+    context_length: Option<u32>,
+    /// llama.cpp's facts.
+    #[serde(default)]
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(default)]
+    n_ctx_train: Option<u32>,
+    #[serde(default)]
+    n_params: Option<u64>,
+    #[serde(default)]
+    size: Option<u64>,
+}
+
+impl ListedModel {
+    fn read(self) -> Installed {
+        let meta = self.meta.unwrap_or(Meta { n_ctx_train: None, n_params: None, size: None });
+        Installed {
+            context: self.max_model_len.or(self.context_length).or(meta.n_ctx_train),
+            set_context: self.max_model_len,
+            parameters: meta.n_params,
+            bytes: meta.size,
+            ..Installed::named(self.id)
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Props {
+    default_generation_settings: GenerationSettings,
+    #[serde(default)]
+    model_path: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct GenerationSettings {
+    n_ctx: u32,
+}
+
+impl Props {
+    fn add_to(self, model: &mut Installed) {
+        model.set_context = Some(self.default_generation_settings.n_ctx).filter(|window| *window > 0);
+        if model.quantisation.is_none() {
+            model.quantisation = self.model_path.as_deref().and_then(quantisation_in_name);
+        }
+    }
+}
+
+/// `Q4_K_M` in a file's name.
+fn quantisation_in_name(path: &str) -> Option<String> {
+    let file = path.rsplit(['/', '\\']).next()?;
+    let stem = file.strip_suffix(".gguf").unwrap_or(file);
+    let level = stem.rsplit(['-', '.']).next()?.to_uppercase();
+    let looks = ["Q", "IQ", "F16", "F32", "BF16"].iter().any(|start| level.starts_with(start));
+    (looks && level.chars().any(|c| c.is_ascii_digit())).then_some(level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_from_names() {
+        for (name, size) in [
+            ("qwen3:8b", Some(8.0)),
+            ("Qwen2.5-Coder-1.5B-Instruct", Some(1.5)),
+            ("smollm2:135m", Some(0.135)),
+            ("qwen3:latest", None),
+            ("b", None),
+            ("", None),
+            ("modelé:7b", Some(7.0)),
+        ] {
+            assert_eq!(Installed::named(name).billions(), size, "{name}");
+        }
+        assert_eq!(quantisation_in_name("/m/llama-3.2-3b-instruct-q8_0.gguf").as_deref(), Some("Q8_0"));
+        assert_eq!(quantisation_in_name("/m/plain.gguf"), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! What is known about families of models, as data: how good, how they call tools, what is wrong with them.
+//!
+//! Matched by family and never by exact name, so that a new size, tag or quantisation is known at once.
+
+use serde::{Deserialize, Serialize};
+
+use super::discover::Installed;
+use crate::wire::{Reasoning, Think};
+
+const BUILT_IN: &str = include_str!("../../families.toml");
+
+/// How much of the window is used when the model has more: a larger one costs memory on every request.
+const USUAL_WINDOW: u32 = 16_384;
+/// The window when nobody knows the real one.
+const UNKNOWN_WINDOW: u32 = 8192;
+
+/// How well a model serves as an agent; the order is the order of choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Made for it.
+    Best,
+    /// Does it well.
+    Good,
+    /// Does it.
+    Usable,
+    /// Does it at times.
+    Limited,
+    /// Cannot do it.
+    Unfit,
+}
+
+/// How a model calls tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Calls {
+    /// As its server's protocol has it.
+    Native,
+    /// As JSON in its text; the tools stand in the prompt.
+    Text,
+}
+
+/// How a model acts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It calls tools.
+    #[default]
+    Tools,
+    /// It writes Python.
+    Code,
+}
+
+/// A family of models.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// How the names of its models begin.
+    pub name: String,
+    /// Other beginnings.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// How good it is.
+    pub tier: Tier,
+    /// How it calls tools.
+    pub calls: Calls,
+    /// How it acts best.
+    #[serde(default)]
+    pub action: Action,
+    /// Billions of parameters below which it is unfit.
+    #[serde(default)]
+    pub smallest: Option<f64>,
+    /// How much it shall reason before a step.
+    #[serde(default)]
+    pub think: Think,
+    /// Whether its reasoning goes back to it.
+    #[serde(default)]
+    pub reasoning: Reasoning,
+    /// Its temperature, where the usual one is wrong.
+    #[serde(default)]
+    pub temperature: Option<f32>,
+    /// Its longest reply, where the usual one is wrong.
+    #[serde(default)]
+    pub max_tokens: Option<u32>,
+    /// Its window, where its server does not say.
+    #[serde(default)]
+    pub context: Option<u32>,
+    /// What people should know.
+    #[serde(default)]
+    pub defects: Vec<String>,
+}
+
+/// How to treat one installed model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// Its family, if it is known.
+    pub family: Option<String>,
+    /// How good it is.
+    pub tier: Tier,
+    /// How it acts best.
+    pub action: Action,
+    /// How it calls tools.
+    pub calls: Calls,
+    /// The window to ask for, in tokens.
+    pub context: u32,
+    /// Its longest reply, where the usual one is wrong.
+    pub max_tokens: Option<u32>,
+    /// Its temperature, where the usual one is wrong.
+    pub temperature: Option<f32>,
+    /// How much it shall think.
+    pub think: Think,
+    /// Whether its reasoning goes back to it.
+    pub reasoning: Reasoning,
+    /// What people should know.
+    pub defects: Vec<String>,
+}
+
+/// Why a list of families cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the families in {file} are not valid: {source}")]
+pub struct FamiliesError {
+    /// The file.
+    pub file: String,
+    /// What is wrong, with its place.
+    pub source: Box<toml::de::Error>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    preferred: Option<Vec<String>>,
+    #[serde(default)]
+    family: Vec<Family>,
+}
+
+/// The families in force.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Families {
+    preferred: Vec<String>,
+    list: Vec<Family>,
+}
+
+impl Families {
+    /// The families that come with Gimlet.
+    pub fn built_in() -> Result<Self, FamiliesError> {
+        Families::default().with("the built-in list", BUILT_IN)
+    }
+
+    /// Adds a user's file before the known ones; a family with a known name replaces the known one.
+    pub fn with(mut self, file: &str, text: &str) -> Result<Self, FamiliesError> {
+        let added: File = toml::from_str(text)
+            .map_err(|source| FamiliesError { file: file.to_owned(), source: Box::new(source) })?;
+        self.list.retain(|known| added.family.iter().all(|family| family.name != known.name));
+        self.list.splice(0..0, added.family);
+        if let Some(preferred) = added.preferred {
+            self.preferred = preferred;
+        }
+        Ok(self)
+    }
+
+    /// Models to take before any other.
+    pub fn preferred(&self) -> &[String] {
+        &self.preferred
+    }
+
+    /// The family of a model and its place in the list.
+    pub fn find(&self, model: &str) -> Option<(usize, &Family)> {
+        let model = plain(model);
+        let fit = |family: &Family| {
+            std::iter::once(&family.name)
+                .chain(&family.also)
+                .filter(|name| begins(&model, name))
+                .map(|name| name.len())
+                .max()
+        };
+        self.list
+            .iter()
+            .enumerate()
+            .filter_map(|(place, family)| Some((fit(family)?, place, family)))
+            .max_by_key(|(length, place, _)| (*length, std::cmp::Reverse(*place)))
+            .map(|(_, place, family)| (place, family))
+    }
+
+    /// How to treat a model.
+    pub fn profile(&self, model: &Installed) -> Profile {
+        let family = self.find(&model.name).map(|(_, family)| family);
+        let mut defects = family.map(|family| family.defects.clone()).unwrap_or_default();
+        let mut tier = family.map_or(Tier::Usable, |family| family.tier);
+        let smallest = family.and_then(|family| family.smallest);
+        if let (Some(size), Some(smallest)) = (model.billions(), smallest)
+            && size < smallest
+        {
+            tier = Tier::Unfit;
+            defects.push(format!("too small: below {smallest} billion parameters"));
+        }
+        if model.writes == Some(false) {
+            tier = Tier::Unfit;
+            defects.push("does not write text".to_owned());
+        }
+        // The server knows best whether it offers native calls; the family, whether the model then makes them.
+        let calls = match (model.tools, family.map(|family| family.calls)) {
+            (Some(false), _) | (_, Some(Calls::Text)) => Calls::Text,
+            (Some(true) | None, Some(Calls::Native)) | (Some(true), None) => Calls::Native,
+            (None, None) => Calls::Text,
+        };
+        Profile {
+            family: family.map(|family| family.name.clone()),
+            tier,
+            action: family.map(|family| family.action).unwrap_or_default(),
+            calls,
+            context: window(model, family),
+            max_tokens: family.and_then(|family| family.max_tokens),
+            temperature: family.and_then(|family| family.temperature),
+            // A server refuses the question for a model that does not reason.
+            think: family
+                .filter(|_| model.thinks != Some(false))
+                .map(|family| family.think)
+                .unwrap_or_default(),
+            reasoning: family.map(|family| family.reasoning).unwrap_or_default(),
+            defects,
+        }
+    }
+}
+
+/// The window to ask for: what the model is set to, else what it can, but not more than usual.
+fn window(model: &Installed, family: Option<&Family>) -> u32 {
+    let can = model.context.or(family.and_then(|family| family.context));
+    match (model.set_context, can) {
+        (Some(set), _) => set,
+        (None, Some(can)) => can.min(USUAL_WINDOW),
+        (None, None) => UNKNOWN_WINDOW,
+    }
+}
+
+/// A name without its owner, in lower case: `Qwen/Qwen2.5-Coder-1.5B` is `qwen2.5-coder-1.5b`.
+fn plain(model: &str) -> String {
+    let name = model.rsplit(['/', '\\']).next().unwrap_or(model);
+    name.to_lowercase().replace('_', "-")
+}
+
+/// Whether a name begins with a family's, and does not go on as another family's would.
+fn begins(model: &str, family: &str) -> bool {
+    model
+        .strip_prefix(family)
+        .is_some_and(|rest| rest.chars().next().is_none_or(|next| matches!(next, ':' | '-' | '@')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_are_matched_whatever_the_size_or_tag() {
+        let families = Families::built_in().unwrap();
+        for (model, family) in [
+            ("qwen2.5-coder:14b", Some("qwen2.5-coder")),
+            ("qwen2.5-coder:14b-instruct", Some("qwen2.5-coder")),
+            ("qwen2.5-coder:7b-instruct-q4_K_M", Some("qwen2.5-coder")),
+            ("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", Some("qwen2.5-coder")),
+            ("/models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", Some("qwen2.5-coder")),
+            ("hf.co/bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M", Some("llama3.1")),
+            ("meta-llama-3.1-8b-instruct", Some("llama3.1")),
+            ("qwen2.5:3b", Some("qwen2.5")),
+            ("qwen3:latest", Some("qwen3")),
+            ("qwen3-coder:30b", Some("qwen3-coder")),
+            ("llama3.2", Some("llama3.2")),
+            ("llama3:8b", None),
+            ("llama3.25:8b", None),
+            ("mistral-nemo:12b", Some("mistral")),
+            ("mistral-small3.2:24b", Some("mistral-small")),
+            ("my-own-model", None),
+        ] {
+            let found = families.find(model).map(|(_, family)| family.name.as_str());
+            assert_eq!(found, family, "{model}");
+        }
+    }
+}

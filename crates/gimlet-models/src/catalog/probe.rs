@@ -1,0 +1,270 @@
+//! Grading a model by doing: a few tiny tasks show how it calls tools, whether it keeps a format, and how fast it is.
+//!
+//! What it shows is worth more than what is known of its family. A card is kept by the digest of the weights, so that
+//! a model is graded once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use gimlet::message::Message;
+use gimlet::model::{Model, ModelError, ModelEvent, Reply, ReplyBuilder, Request, Sampling};
+use gimlet::tool::{Manner, ToolSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::families::{Action, Calls, Profile};
+
+/// What a model showed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scorecard {
+    /// Which model.
+    pub model: String,
+    /// Native tool calls with the right arguments.
+    pub native: Grade,
+    /// A call written as JSON in its text.
+    pub json: Grade,
+    /// Python in a fence.
+    pub code: Grade,
+    /// Mending its format after being told.
+    pub correction: Grade,
+    /// Tokens written a second.
+    pub speed: Option<f32>,
+}
+
+/// So many right of so many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grade {
+    /// Right ones.
+    pub right: u32,
+    /// All of them.
+    pub of: u32,
+}
+
+impl Grade {
+    /// Whether it can be relied on.
+    pub fn is_reliable(self) -> bool {
+        self.of > 0 && self.right * 3 >= self.of * 2
+    }
+
+    fn add(&mut self, right: bool) {
+        self.right += u32::from(right);
+        self.of += 1;
+    }
+}
+
+impl Scorecard {
+    /// How the model calls tools best.
+    pub fn calls(&self) -> Calls {
+        if self.native.is_reliable() { Calls::Native } else { Calls::Text }
+    }
+
+    /// How it acts best: code only where it keeps no format for tools but writes code.
+    pub fn action(&self) -> Action {
+        let tools = self.native.is_reliable() || self.json.is_reliable();
+        if !tools && self.code.is_reliable() { Action::Code } else { Action::Tools }
+    }
+
+    /// The card, for people.
+    pub fn render(&self) -> String {
+        let line = |what: &str, grade: Grade| {
+            let (full, empty) =
+                ("●".repeat(grade.right as usize), "○".repeat((grade.of - grade.right) as usize));
+            format!("  {what:<24}{full}{empty}\n")
+        };
+        let mut card = format!("{}\n", self.model);
+        card.push_str(&line("native tool calls", self.native));
+        card.push_str(&line("tool calls as JSON", self.json));
+        card.push_str(&line("code in a fence", self.code));
+        card.push_str(&line("follows a correction", self.correction));
+        if let Some(speed) = self.speed {
+            card.push_str(&format!("  {:<24}{speed:.0} tokens/s\n", "speed"));
+        }
+        let action = match (self.action(), self.calls()) {
+            (Action::Code, _) => "code",
+            (Action::Tools, Calls::Native) => "tools, native calls",
+            (Action::Tools, Calls::Text) => "tools, calls as text",
+        };
+        card.push_str(&format!("  {:<24}{action}\n", "will be used with"));
+        card
+    }
+}
+
+impl Profile {
+    /// The profile, corrected by what the model showed.
+    #[must_use]
+    pub fn corrected(mut self, card: &Scorecard) -> Self {
+        self.calls = card.calls();
+        self.action = card.action();
+        self
+    }
+}
+
+/// Grades a model with so many rounds of the four tasks.
+pub async fn probe(model: &dyn Model, rounds: u32) -> Result<Scorecard, ModelError> {
+    let mut card = Scorecard {
+        model: model.id().to_owned(),
+        native: Grade::default(),
+        json: Grade::default(),
+        code: Grade::default(),
+        correction: Grade::default(),
+        speed: None,
+    };
+    let mut speeds = Vec::new();
+    for round in 0..rounds {
+        let (a, b) = (2 + round, 3 + round);
+        card.native.add(native(model, a, b).await?);
+        let (reply, speed) = ask(model, vec![Message::system(JSON_RULE), task(a, b)], Vec::new()).await?;
+        card.json.add(is_call(&reply.text, a, b));
+        speeds.extend(speed);
+        let prompt =
+            format!("Write Python that prints the sum of {a} and {b}. Reply with one ```python block only.");
+        let (reply, speed) = ask(model, vec![Message::user(prompt)], Vec::new()).await?;
+        card.code.add(is_code(&reply.text));
+        speeds.extend(speed);
+        card.correction.add(correction(model, a, b).await?);
+    }
+    speeds.sort_by(f32::total_cmp);
+    card.speed = speeds.get(speeds.len() / 2).copied();
+    Ok(card)
+}
+
+const JSON_RULE: &str = "To use a tool, reply with one JSON object and nothing else: \
+    {\"tool\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}. The only tool is add: it adds two whole numbers.";
+
+fn task(a: u32, b: u32) -> Message {
+    Message::user(format!("Use the tool add to add {a} and {b}."))
+}
+
+/// A server that refuses tools for this model has answered the question.
+async fn native(model: &dyn Model, a: u32, b: u32) -> Result<bool, ModelError> {
+    let tool = ToolSpec {
+        name: "add".to_owned(),
+        description: "Adds two whole numbers.".to_owned(),
+        input: json!({
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        }),
+        output: None,
+        manner: Manner::default(),
+    };
+    match ask(model, vec![task(a, b)], vec![Arc::new(tool)]).await {
+        Ok((reply, _)) => {
+            Ok(reply.calls.iter().any(|call| call.name == "add" && has_numbers(&call.args, a, b)))
+        }
+        Err(ModelError::Refused { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+async fn correction(model: &dyn Model, a: u32, b: u32) -> Result<bool, ModelError> {
+    let conversation = vec![
+        Message::system(JSON_RULE),
+        task(a, b),
+        Message::Assistant { text: format!("add {a} {b}"), thinking: Vec::new(), calls: Vec::new() },
+        Message::user(
+            "That was not understood. Reply with one JSON object: {\"tool\": \"add\", \"arguments\": {\"a\": …, \"b\": …}}",
+        ),
+    ];
+    let (reply, _) = ask(model, conversation, Vec::new()).await?;
+    Ok(is_call(&reply.text, a, b))
+}
+
+/// A reply, and how many tokens a second it was written with.
+async fn ask(
+    model: &dyn Model,
+    messages: Vec<Message>,
+    tools: Vec<Arc<ToolSpec>>,
+) -> Result<(Reply, Option<f32>), ModelError> {
+    let request = Request {
+        messages: messages.into_iter().map(Arc::new).collect(),
+        tools: tools.into(),
+        sampling: Sampling { max_tokens: Some(256), ..Sampling::default() },
+    };
+    let mut stream = model.stream(request).await?;
+    let mut reply = ReplyBuilder::default();
+    let mut first = None;
+    while let Some(event) = stream.next().await {
+        let event = event?;
+        if matches!(event, ModelEvent::Text(_) | ModelEvent::Thinking(_)) {
+            first.get_or_insert_with(Instant::now);
+        }
+        reply.push(event);
+    }
+    let reply = reply.finish()?;
+    let seconds = first.map(|first| first.elapsed().as_secs_f32()).filter(|seconds| *seconds > 0.0);
+    // The first token was written before the clock started.
+    let speed = seconds
+        .map(|seconds| reply.usage.output.saturating_sub(1) as f32 / seconds)
+        .filter(|speed| *speed > 0.0);
+    Ok((reply, speed))
+}
+
+/// Whether a text holds the call, with or without words and fences around it.
+fn is_call(text: &str, a: u32, b: u32) -> bool {
+    let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else { return false };
+    let Some(json) = text.get(start..=end) else { return false };
+    serde_json::from_str::<Value>(json)
+        .is_ok_and(|call| call["tool"] == "add" && has_numbers(&call["arguments"], a, b))
+}
+
+/// Whether the arguments are right; numbers in quotes count, since validation mends them.
+fn has_numbers(args: &Value, a: u32, b: u32) -> bool {
+    let is = |value: &Value, number: u32| {
+        value.as_f64() == Some(f64::from(number))
+            || value.as_str().and_then(|text| text.parse().ok()) == Some(number)
+    };
+    (is(&args["a"], a) && is(&args["b"], b)) || (is(&args["a"], b) && is(&args["b"], a))
+}
+
+fn is_code(text: &str) -> bool {
+    let Some((_, block)) = text.split_once("```") else { return false };
+    let Some((code, _)) = block.split_once("```") else { return false };
+    code.contains("print(")
+}
+
+/// Cards that were made before, in a file.
+#[derive(Debug, Default)]
+pub struct Scorecards {
+    path: PathBuf,
+    cards: BTreeMap<String, Scorecard>,
+}
+
+/// Why cards cannot be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the scorecards in {path}: {source}")]
+pub struct ScorecardsError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: std::io::Error,
+}
+
+impl Scorecards {
+    /// Reads the cards of a file. A missing file is none, and so is one from another version.
+    pub fn load(path: &Path) -> Result<Self, ScorecardsError> {
+        let cards = match std::fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(source) => return Err(ScorecardsError { path: path.to_owned(), source }),
+        };
+        Ok(Scorecards { path: path.to_owned(), cards })
+    }
+
+    /// The card of these weights.
+    pub fn get(&self, digest: &str) -> Option<&Scorecard> {
+        self.cards.get(digest)
+    }
+
+    /// Keeps a card. The file is replaced whole, so that a crash leaves the old one.
+    pub fn insert(&mut self, digest: impl Into<String>, card: Scorecard) -> Result<(), ScorecardsError> {
+        self.cards.insert(digest.into(), card);
+        let failed = |source| ScorecardsError { path: self.path.clone(), source };
+        let bytes = serde_json::to_vec_pretty(&self.cards).map_err(|error| failed(error.into()))?;
+        let fresh = self.path.with_extension("new");
+        std::fs::write(&fresh, bytes).and_then(|()| std::fs::rename(&fresh, &self.path)).map_err(failed)
+    }
+}

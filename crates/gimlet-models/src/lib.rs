@@ -1,0 +1,27 @@
+//! Language models for Gimlet.
+//!
+//! [`wire`] is what the three protocols say, and pure. [`transport`] and [`http`] send it. [`providers`] and
+//! [`resolve`] find a model by its id and decide who gets a key. [`layer`] holds the wrappers (retry, rate limit,
+//! concurrency, router, budget, cassettes) and [`config`] stacks them. [`catalog`] lists, grades and chooses.
+#![forbid(unsafe_code)]
+
+pub mod catalog;
+pub mod config;
+pub mod http;
+pub mod keys;
+pub mod layer;
+pub mod providers;
+pub mod resolve;
+pub mod script;
+pub mod scripted;
+mod status;
+mod stop;
+pub mod transport;
+pub mod wire;
+
+pub use http::HttpModel;
+pub use keys::Keys;
+pub use providers::Providers;
+pub use resolve::{Base, Resolved, Settings, resolve};
+pub use script::Script;
+pub use scripted::ScriptedModel;
