@@ -1,0 +1,437 @@
+//! Rules from TOML, with errors that point at the line.
+
+use std::sync::LazyLock;
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::flags::Flag;
+use super::{Author, Operands, Rule, Say};
+use crate::paths::PathRules;
+
+/// The shipped rules.
+const SHIPPED: &str = include_str!("../../rules.toml");
+
+/// A rule file that cannot be used.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum RulesError {
+    /// Not TOML, or not of the right shape.
+    #[error("{name} is not a file of rules: {message}")]
+    #[diagnostic(code(gimlet::policy::syntax))]
+    Syntax {
+        /// The file.
+        name: String,
+        /// What is wrong.
+        message: String,
+        /// Its text.
+        #[source_code]
+        source_code: NamedSource<String>,
+        /// Where.
+        #[label("here")]
+        span: SourceSpan,
+    },
+    /// A rule says something that does not hold together.
+    #[error("rule `{rule}` in {name}: {message}")]
+    #[diagnostic(code(gimlet::policy::rule))]
+    Rule {
+        /// The file.
+        name: String,
+        /// The rule.
+        rule: String,
+        /// What is wrong.
+        message: String,
+        /// Its text.
+        #[source_code]
+        source_code: NamedSource<String>,
+        /// Where.
+        #[label("this rule")]
+        span: SourceSpan,
+    },
+    /// A project's rule would allow something.
+    #[error("rule `{rule}` in {name} would loosen the policy")]
+    #[diagnostic(code(gimlet::policy::loosens), help("rules of a project may only say `ask` or `deny`"))]
+    Loosens {
+        /// The file.
+        name: String,
+        /// The rule.
+        rule: String,
+        /// Its text.
+        #[source_code]
+        source_code: NamedSource<String>,
+        /// Where.
+        #[label("says it here")]
+        span: SourceSpan,
+    },
+    /// Examples that do not come out as the rule says.
+    #[error("{} of the examples in {name} came out differently", failures.len())]
+    #[diagnostic(code(gimlet::policy::examples))]
+    Examples {
+        /// The file.
+        name: String,
+        /// Each of them.
+        #[related]
+        failures: Vec<ExampleFailure>,
+    },
+}
+
+/// An example that does not come out as its rule says.
+#[derive(Debug, Clone, thiserror::Error, Diagnostic)]
+#[error("rule `{rule}`: `{example}` {problem}")]
+pub struct ExampleFailure {
+    /// The rule.
+    pub rule: String,
+    /// The command.
+    pub example: String,
+    /// What happened instead.
+    pub problem: String,
+    /// The file's text.
+    #[source_code]
+    pub source_code: NamedSource<String>,
+    /// Where the example is.
+    #[label("this example")]
+    pub span: SourceSpan,
+}
+
+/// Where an example stands, so that a failure can point at it.
+#[derive(Debug, Clone)]
+pub(crate) struct Example {
+    pub(crate) rule: String,
+    pub(crate) command: String,
+    /// Whether the rule should decide it.
+    pub(crate) expected: Expected,
+    pub(crate) span: SourceSpan,
+}
+
+/// What an example shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// The rule decides it, with this verdict.
+    Decides(Say),
+    /// The rule has no part in it.
+    LeftAlone,
+}
+
+/// A rule file, read.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) examples: Vec<Example>,
+    pub(crate) source: NamedSource<String>,
+}
+
+/// A program that runs another one named in its arguments.
+#[derive(Debug, Clone)]
+pub(crate) struct Wrapper {
+    pub(crate) id: String,
+    pub(crate) program: Vec<String>,
+    pub(crate) flags: Vec<Flag>,
+    pub(crate) skip: usize,
+    pub(crate) inner: Inner,
+    pub(crate) code_flags: Vec<String>,
+    pub(crate) stdin_shell: bool,
+    pub(crate) verdict: Say,
+    pub(crate) reason: String,
+}
+
+/// How a wrapper takes what it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Inner {
+    /// As words.
+    Words,
+    /// As words, to which it adds more at run time.
+    WordsAndMore,
+    /// As text for a shell.
+    Text,
+    /// Its first operand is text for a shell.
+    FirstText,
+}
+
+/// Names of programs by what they are.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lists {
+    pub(crate) shells: Vec<String>,
+    pub(crate) interpreters: Vec<String>,
+    pub(crate) fetchers: Vec<String>,
+    pub(crate) decoders: Vec<String>,
+    pub(crate) builtins: Vec<String>,
+    pub(crate) harmless_variables: Vec<String>,
+    pub(crate) trusted_folders: Vec<String>,
+}
+
+/// A rule that needs the structure of a command, so its condition is code; its words are data.
+#[derive(Debug, Clone)]
+pub(crate) struct Structure {
+    pub(crate) rule: Rule,
+}
+
+/// Everything that is shipped.
+#[derive(Debug)]
+pub(crate) struct Builtin {
+    pub(crate) loaded: Loaded,
+    pub(crate) structures: Vec<Structure>,
+    pub(crate) wrappers: Vec<Wrapper>,
+    pub(crate) lists: Lists,
+    pub(crate) paths: PathRules,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawShipped {
+    lists: Lists,
+    paths: PathRules,
+    structure: Vec<RawStructure>,
+    wrapper: Vec<RawWrapper>,
+    rule: Vec<RawRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    secrets: Vec<String>,
+    #[serde(default)]
+    rule: Vec<RawRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStructure {
+    id: Spanned<String>,
+    verdict: Say,
+    reason: String,
+    #[serde(default, rename = "match")]
+    matches: Vec<Spanned<String>>,
+    #[serde(default)]
+    not_match: Vec<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWrapper {
+    id: Spanned<String>,
+    program: Vec<String>,
+    #[serde(default)]
+    flags: Vec<String>,
+    #[serde(default)]
+    skip: usize,
+    #[serde(default = "words")]
+    inner: Inner,
+    #[serde(default)]
+    code_flags: Vec<String>,
+    #[serde(default)]
+    stdin_shell: bool,
+    verdict: Say,
+    reason: String,
+}
+
+fn words() -> Inner {
+    Inner::Words
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    fn into_vec(self) -> Vec<String> {
+        match self {
+            OneOrMany::One(one) => vec![one],
+            OneOrMany::Many(many) => many,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRule {
+    id: Spanned<String>,
+    program: OneOrMany,
+    subcommand: Option<OneOrMany>,
+    #[serde(default)]
+    with: Vec<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    flags: Option<Vec<String>>,
+    #[serde(default)]
+    global: Vec<String>,
+    operands: Option<Operands>,
+    at_most: Option<usize>,
+    #[serde(default)]
+    unknown_fits: bool,
+    verdict: Spanned<Say>,
+    reason: String,
+    #[serde(rename = "match")]
+    matches: Vec<Spanned<String>>,
+    #[serde(default)]
+    not_match: Vec<Spanned<String>>,
+}
+
+struct File<'a> {
+    name: &'a str,
+    source: NamedSource<String>,
+    author: Author,
+}
+
+impl File<'_> {
+    fn wrong(&self, rule: &Spanned<String>, message: String) -> Box<RulesError> {
+        Box::new(RulesError::Rule {
+            name: self.name.to_owned(),
+            rule: rule.get_ref().clone(),
+            message,
+            source_code: self.source.clone(),
+            span: rule.span().into(),
+        })
+    }
+
+    fn flags(&self, rule: &Spanned<String>, texts: &[String]) -> Result<Vec<Flag>, Box<RulesError>> {
+        texts.iter().map(|text| Flag::parse(text).map_err(|message| self.wrong(rule, message))).collect()
+    }
+
+    fn rule(&self, raw: RawRule) -> Result<(Rule, Vec<Example>), Box<RulesError>> {
+        let verdict = *raw.verdict.get_ref();
+        if self.author == Author::Project && matches!(verdict, Say::Allow | Say::AllowInJail) {
+            return Err(Box::new(RulesError::Loosens {
+                name: self.name.to_owned(),
+                rule: raw.id.get_ref().clone(),
+                source_code: self.source.clone(),
+                span: raw.verdict.span().into(),
+            }));
+        }
+        if raw.matches.is_empty() {
+            return Err(self.wrong(&raw.id, "needs at least one example under `match`".to_owned()));
+        }
+        let examples = examples(&raw.id, verdict, &raw.matches, &raw.not_match);
+        let rule = Rule {
+            author: self.author,
+            flags: raw.flags.as_deref().map(|texts| self.flags(&raw.id, texts)).transpose()?,
+            global: self.flags(&raw.id, &raw.global)?,
+            program: raw.program.into_vec(),
+            subcommand: raw.subcommand.map(OneOrMany::into_vec).unwrap_or_default(),
+            with: raw.with,
+            args: raw.args,
+            verdict,
+            reason: raw.reason,
+            operands: raw.operands,
+            matches: texts(&raw.matches),
+            not_match: texts(&raw.not_match),
+            at_most: raw.at_most,
+            unknown_fits: raw.unknown_fits,
+            id: raw.id.into_inner(),
+        };
+        Ok((rule, examples))
+    }
+
+    fn rules(&self, raw: Vec<RawRule>) -> Result<(Vec<Rule>, Vec<Example>), Box<RulesError>> {
+        let (mut rules, mut all) = (Vec::<Rule>::new(), Vec::new());
+        for raw in raw {
+            if rules.iter().any(|rule| &rule.id == raw.id.get_ref()) {
+                return Err(self.wrong(&raw.id, "has the same id as an earlier one".to_owned()));
+            }
+            let (rule, examples) = self.rule(raw)?;
+            rules.push(rule);
+            all.extend(examples);
+        }
+        Ok((rules, all))
+    }
+}
+
+fn texts(examples: &[Spanned<String>]) -> Vec<String> {
+    examples.iter().map(|example| example.get_ref().clone()).collect()
+}
+
+fn examples(id: &Spanned<String>, say: Say, yes: &[Spanned<String>], no: &[Spanned<String>]) -> Vec<Example> {
+    let make = |expected| {
+        move |text: &Spanned<String>| Example {
+            rule: id.get_ref().clone(),
+            command: text.get_ref().clone(),
+            expected,
+            span: text.span().into(),
+        }
+    };
+    yes.iter().map(make(Expected::Decides(say))).chain(no.iter().map(make(Expected::LeftAlone))).collect()
+}
+
+fn parse<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    name: &str,
+    source: &NamedSource<String>,
+) -> Result<T, Box<RulesError>> {
+    toml::from_str(text).map_err(|error| {
+        Box::new(RulesError::Syntax {
+            name: name.to_owned(),
+            message: error.message().to_owned(),
+            source_code: source.clone(),
+            span: error.span().unwrap_or(0..0).into(),
+        })
+    })
+}
+
+/// Reads a user's or project's rules. Their examples are not checked yet: that takes the whole policy.
+pub(crate) fn load(text: &str, name: &str, author: Author) -> Result<Loaded, Box<RulesError>> {
+    let source = NamedSource::new(name, text.to_owned());
+    let raw: RawFile = parse(text, name, &source)?;
+    let file = File { name, source, author };
+    let (rules, examples) = file.rules(raw.rule)?;
+    Ok(Loaded { rules, secrets: raw.secrets, examples, source: file.source })
+}
+
+fn load_shipped() -> Result<Builtin, Box<RulesError>> {
+    let name = "rules.toml";
+    let source = NamedSource::new(name, SHIPPED.to_owned());
+    let raw: RawShipped = parse(SHIPPED, name, &source)?;
+    let file = File { name, source, author: Author::Builtin };
+    let mut wrappers = Vec::new();
+    for raw in raw.wrapper {
+        wrappers.push(Wrapper {
+            flags: file.flags(&raw.id, &raw.flags)?,
+            id: raw.id.into_inner(),
+            program: raw.program,
+            skip: raw.skip,
+            inner: raw.inner,
+            code_flags: raw.code_flags,
+            stdin_shell: raw.stdin_shell,
+            verdict: raw.verdict,
+            reason: raw.reason,
+        });
+    }
+    let (rules, mut all) = file.rules(raw.rule)?;
+    let mut structures = Vec::new();
+    for raw in raw.structure {
+        all.extend(examples(&raw.id, raw.verdict, &raw.matches, &raw.not_match));
+        let rule = Rule {
+            author: Author::Builtin,
+            program: Vec::new(),
+            subcommand: Vec::new(),
+            with: Vec::new(),
+            args: Vec::new(),
+            verdict: raw.verdict,
+            reason: raw.reason,
+            operands: None,
+            matches: texts(&raw.matches),
+            not_match: texts(&raw.not_match),
+            flags: None,
+            global: Vec::new(),
+            at_most: None,
+            unknown_fits: false,
+            id: raw.id.into_inner(),
+        };
+        structures.push(Structure { rule });
+    }
+    let loaded = Loaded { rules, secrets: Vec::new(), examples: all, source: file.source };
+    Ok(Builtin { loaded, structures, wrappers, lists: raw.lists, paths: raw.paths })
+}
+
+/// The shipped rules, read once.
+#[expect(clippy::expect_used, reason = "the text is part of the program and read by every test")]
+pub(crate) fn builtin() -> &'static Builtin {
+    static SHIPPED_RULES: LazyLock<Builtin> =
+        LazyLock::new(|| load_shipped().expect("the shipped rules can be read"));
+    &SHIPPED_RULES
+}
