@@ -1,0 +1,115 @@
+//! `apply_patch`: writes a proposed patch to the files. The one tool here that changes them.
+
+use std::sync::Arc;
+
+use gimlet::effect::Effect;
+use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::code;
+use crate::patch::{PatchEntry, PatchValidator, Patches, Stage, Undo, is_written, write_changes};
+use crate::propose_patch_unified::check;
+use crate::root::Root;
+
+/// The tool.
+#[derive(Clone)]
+pub struct ApplyPatch {
+    /// Where the files are.
+    pub root: Root,
+    /// Where proposals are.
+    pub patches: Patches,
+    /// Who checks them.
+    pub validator: Arc<dyn PatchValidator>,
+}
+
+/// Write a proposed patch to the files.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct Input {
+    /// The id that propose_patch returned.
+    pub patch_id: String,
+}
+
+/// The result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Output {
+    /// It is done.
+    pub ok: bool,
+    /// The patch.
+    pub patch_id: String,
+    /// What it is for.
+    pub intent: String,
+    /// The files it changed, as one text.
+    pub file_path: String,
+    /// The files it changed.
+    pub files_changed: Vec<String>,
+    /// Where it was checked.
+    pub validated_by: String,
+}
+
+impl TypedTool for ApplyPatch {
+    const NAME: &'static str = "apply_patch";
+    type Input = Input;
+    type Output = Output;
+
+    fn manner(&self) -> Manner {
+        Manner { parallel: false, ..Manner::default() }
+    }
+
+    fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
+        let patch = self.patches.get(&input.patch_id)?;
+        for path in patch.paths() {
+            self.root.resolve_for_writing(&path)?;
+        }
+        Ok(patch.effects())
+    }
+
+    fn preview(&self, input: &Input) -> Option<String> {
+        Some(self.patches.get(&input.patch_id).ok()?.diff)
+    }
+
+    async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
+        apply(&self.root, &self.patches, self.validator.as_ref(), &input, &cx.cancel).await
+    }
+}
+
+/// Applies a patch: all its files or none, and only if they are as they were when it was proposed. What is needed to
+/// undo it is logged first.
+pub async fn apply(
+    root: &Root,
+    patches: &Patches,
+    validator: &dyn PatchValidator,
+    input: &Input,
+    cancel: &CancellationToken,
+) -> Result<Output, ToolError> {
+    let patch = patches.get(&input.patch_id)?;
+    let files_changed = match patch.stage {
+        Stage::Applied => {
+            let message = format!("{} has been applied already", patch.id);
+            return Err(ToolError::failed(code::PATCH_APPLY_FAILED, message).with("patch_id", patch.id));
+        }
+        Stage::Applying if is_written(root, &patch.changes) => patch.paths(),
+        Stage::Proposed | Stage::Applying | Stage::Undone => {
+            check(validator, &patch, cancel, code::PATCH_APPLY_FAILED).await?;
+            patches.step(PatchEntry::Applying(Undo::of(root, &patch.id, &patch.changes))).await?;
+            // Not on another thread: a call dropped here would leave writing behind that nobody waits for.
+            match write_changes(root, &patch.changes) {
+                Ok(paths) => paths,
+                Err(error) => {
+                    patches.step(PatchEntry::Failed { id: patch.id.clone() }).await?;
+                    return Err(error.with("patch_id", patch.id));
+                }
+            }
+        }
+    };
+    patches.step(PatchEntry::Applied { id: patch.id.clone() }).await?;
+    Ok(Output {
+        ok: true,
+        file_path: patch.file_path(),
+        patch_id: patch.id,
+        intent: patch.intent,
+        files_changed,
+        validated_by: validator.name().into(),
+    })
+}

@@ -1,0 +1,187 @@
+//! Proposing changes to the files of a root.
+
+use gimlet::digest::digest_json;
+use gimlet::tool::ToolError;
+use serde_json::json;
+use similar::{ChangeTag, TextDiff};
+
+use super::plan::{FileChange, FileState, Files, Plan, PlanError, plan};
+use super::proposals::{Proposal, Stage};
+use super::read::{FileDiff, Hunk, HunkLine, LineKind, read};
+use super::render::render;
+use super::{HunkError, ReadError};
+use crate::code;
+use crate::lines::read_all;
+use crate::root::{PathError, Root};
+
+/// Largest file a patch may touch.
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The files of a root that may be written.
+struct Project<'a>(&'a Root);
+
+impl Files for Project<'_> {
+    type Error = ToolError;
+
+    fn locate(&self, name: &str) -> Result<String, ToolError> {
+        let path = self.0.resolve_for_writing(name)?;
+        match path.as_path().to_str() {
+            Some(path) => Ok(path.into()),
+            None => Err(ToolError::failed(
+                code::INVALID_DIFF,
+                format!("{} has an unreadable name", path.display()),
+            )),
+        }
+    }
+
+    fn load(&self, path: &str) -> Result<Option<FileState>, ToolError> {
+        load(self.0, path)
+    }
+}
+
+/// A text file as it is now, or none.
+pub(super) fn load(root: &Root, path: &str) -> Result<Option<FileState>, ToolError> {
+    let located = root.resolve_for_writing(path)?;
+    match root.look(&located) {
+        Err(PathError::NotFound(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+        Ok(_) => {}
+    }
+    let bytes = read_all(root, &located, MOST_BYTES)?;
+    let mode = root.mode(&located)?;
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(Some(FileState { text, mode: Some(mode) })),
+        Ok(_) | Err(_) => {
+            let message = format!("{path} is not UTF-8 text, so it cannot be patched");
+            Err(ToolError::failed(code::BINARY_FILE, message).with("path", path))
+        }
+    }
+}
+
+/// Proposes what a unified diff wants.
+pub fn propose_diff(root: &Root, intent: &str, diff: &str) -> Result<Proposal, ToolError> {
+    let diffs = read(diff).map_err(|error| unreadable(&error))?;
+    let plan = plan(&diffs, &Project(root)).map_err(no_plan)?;
+    Ok(proposal(intent, plan))
+}
+
+/// The files a unified diff names, all of them inside the root and writable by rule.
+pub(crate) fn named_files(root: &Root, diff: &str) -> Result<Vec<String>, ToolError> {
+    let diffs = read(diff).map_err(|error| unreadable(&error))?;
+    let mut paths = Vec::new();
+    for diff in &diffs {
+        let names = [(&diff.old, "a/"), (&diff.new, "b/")];
+        for (name, prefix) in names.into_iter().filter_map(|(name, prefix)| Some((name.as_ref()?, prefix))) {
+            let name = name.strip_prefix(prefix).unwrap_or(name);
+            paths.push(Project(root).locate(name)?);
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
+}
+
+/// Proposes to replace a text, the whole file or a part of it that occurs once, by another.
+pub fn propose_texts(
+    root: &Root,
+    intent: &str,
+    file_path: &str,
+    original: &str,
+    new: &str,
+) -> Result<Proposal, ToolError> {
+    let path = Project(root).locate(file_path)?;
+    let before = load(root, &path)?;
+    let whole = match &before {
+        None if original.trim().is_empty() => Some(FileState { text: new.into(), mode: None }),
+        None => return Err(no_plan(PlanError::Missing(path))),
+        Some(state) if state.text == original => Some(FileState { text: new.into(), mode: state.mode }),
+        Some(_) if original.trim().is_empty() => {
+            let message = format!("{path} is not empty: original_content must be the lines to replace");
+            return Err(ToolError::failed(code::INVALID_DIFF, message).with("path", path));
+        }
+        Some(_) => None,
+    };
+    if let Some(after) = whole {
+        if before.as_ref() == Some(&after) {
+            return Err(no_plan(PlanError::Nothing));
+        }
+        let change = FileChange { path, renamed_from: None, before, after: Some(after) };
+        return Ok(proposal(intent, Plan { changes: vec![change], notes: Vec::new() }));
+    }
+    let diff = FileDiff {
+        old: Some(path.clone()),
+        new: Some(path),
+        hunks: vec![Hunk::new(lines_between(original, new))],
+        ..FileDiff::default()
+    };
+    Ok(proposal(intent, plan(&[diff], &Project(root)).map_err(no_plan)?))
+}
+
+/// The lines of both texts as one hunk.
+fn lines_between(original: &str, new: &str) -> Vec<HunkLine> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (original.lines().collect(), new.lines().collect());
+    let diff = TextDiff::from_slices(&old, &new);
+    diff.iter_all_changes()
+        .map(|change| HunkLine {
+            kind: match change.tag() {
+                ChangeTag::Equal => LineKind::Keep,
+                ChangeTag::Delete => LineKind::Remove,
+                ChangeTag::Insert => LineKind::Add,
+            },
+            text: change.value().into(),
+            carriage_return: None,
+        })
+        .collect()
+}
+
+/// The id is made of what would be written over what, so the same proposal always has the same one.
+fn proposal(intent: &str, plan: Plan) -> Proposal {
+    let states: Vec<_> = plan
+        .changes
+        .iter()
+        .map(|change| {
+            json!({
+                "path": change.path,
+                "from": change.renamed_from,
+                "before": change.before.as_ref().map(FileState::digest),
+                "after": change.after.as_ref().map(FileState::digest),
+                "mode": change.after.as_ref().map(FileState::git_mode),
+            })
+        })
+        .collect();
+    let id: String = digest_json(&json!(states)).chars().take(10).collect();
+    Proposal {
+        id: format!("patch_{id}"),
+        intent: intent.into(),
+        diff: render(&plan.changes),
+        changes: plan.changes,
+        notes: plan.notes,
+        stage: Stage::Proposed,
+    }
+}
+
+fn unreadable(error: &ReadError) -> ToolError {
+    ToolError::failed(code::INVALID_DIFF, error.to_string())
+}
+
+fn no_plan(error: PlanError<ToolError>) -> ToolError {
+    let message = error.to_string();
+    let invalid = |path: String| ToolError::failed(code::INVALID_DIFF, message.clone()).with("path", path);
+    match error {
+        PlanError::Files(error) => error,
+        PlanError::Missing(path) => ToolError::failed(code::FILE_NOT_FOUND, message).with("path", path),
+        PlanError::Exists(path) | PlanError::NotAll(path) | PlanError::Mode { path, .. } => invalid(path),
+        PlanError::Nothing => ToolError::failed(code::INVALID_DIFF, message),
+        PlanError::Hunk { path, error } => match error {
+            HunkError::NotFound { number, not_found, nearest } => {
+                let nearest: Vec<_> =
+                    nearest.into_iter().map(|(line, text)| json!({ "line": line, "text": text })).collect();
+                invalid(path).with("hunk", number).with("not_found", not_found).with("nearest", nearest)
+            }
+            HunkError::Ambiguous { number, lines } => {
+                invalid(path).with("hunk", number).with("fits_at", lines)
+            }
+            HunkError::NoPlace { number } => invalid(path).with("hunk", number),
+        },
+    }
+}

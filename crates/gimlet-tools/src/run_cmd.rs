@@ -1,0 +1,186 @@
+//! `run_cmd`: a command in the project's root.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gimlet::effect::Effect;
+use gimlet::tool::{Keep, Manner, ToolCx, ToolError, TypedTool, code as core};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::code;
+use crate::command::{Captured, Command, CommandRunner, End, Environment, Finished, Invocation};
+use crate::root::Root;
+
+/// Most bytes kept of each stream. More than a model is shown: the rest is stored, and the memory stays bounded.
+const KEPT_BYTES: usize = 1024 * 1024;
+/// Longest time a call may ask for.
+pub(crate) const MOST_SECONDS: u64 = 3600;
+/// What the guard allows beyond the command's own limit, for killing it and reading what it said last.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How commands are run; shared by the tools that do.
+#[derive(Clone)]
+pub struct Shell {
+    /// Where they run.
+    pub root: Root,
+    /// What they see of the environment.
+    pub environment: Environment,
+    /// Who runs them.
+    pub runner: Arc<dyn CommandRunner>,
+}
+
+/// The tool.
+#[derive(Clone)]
+pub struct RunCmd {
+    /// How.
+    pub shell: Shell,
+}
+
+/// Run a shell command in the project root and return its exit code and the end of its output.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub struct Input {
+    /// The command, such as: python -m mypkg --help
+    pub cmd: String,
+    /// Seconds until it is killed.
+    #[serde(default = "sixty")]
+    #[schemars(range(min = 1, max = 3600))]
+    pub timeout: u64,
+}
+
+fn sixty() -> u64 {
+    60
+}
+
+/// The result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Output {
+    /// What was run.
+    pub cmd: String,
+    /// Its exit code; 128 and the signal's number if it was killed by one.
+    pub exit: i32,
+    /// The end of its output.
+    pub stdout_tail: String,
+    /// The end of its error output.
+    pub stderr_tail: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// Where it ran.
+    pub ran_in: String,
+    /// What was too much to keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl TypedTool for RunCmd {
+    const NAME: &'static str = "run_cmd";
+    type Input = Input;
+    type Output = Output;
+
+    fn manner(&self) -> Manner {
+        manner()
+    }
+
+    fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
+        Ok(vec![Effect::Run { command: checked(&input.cmd)?.into(), cwd: PathBuf::new() }])
+    }
+
+    fn preview(&self, input: &Input) -> Option<String> {
+        Some(preview(&self.shell, &input.cmd))
+    }
+
+    async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
+        run(&self.shell, &input.cmd, input.timeout, &cx.cancel).await
+    }
+}
+
+/// How the guard treats commands: their end matters, and their own limit comes before its.
+pub(crate) fn manner() -> Manner {
+    let timeout = Duration::from_secs(MOST_SECONDS) + GRACE;
+    Manner { timeout, keep: Keep::Tail, parallel: false, resumable: false }
+}
+
+/// What a person sees before agreeing.
+pub(crate) fn preview(shell: &Shell, cmd: &str) -> String {
+    let how = match Invocation::of(cmd) {
+        Invocation::Direct(_) => "without a shell",
+        Invocation::Shell(_) => "by /bin/sh",
+    };
+    format!("{cmd}\n(in {}, {how}, {})", shell.root.path().display(), shell.runner.name())
+}
+
+pub(crate) fn checked(cmd: &str) -> Result<&str, ToolError> {
+    if cmd.trim().is_empty() {
+        return Err(ToolError::failed(core::VALIDATION_FAILED, "the command is empty"));
+    }
+    if cmd.contains('\0') {
+        return Err(ToolError::failed(core::VALIDATION_FAILED, "the command has a NUL character"));
+    }
+    Ok(cmd)
+}
+
+/// Runs a command. That it fails is a result; only its not running, or not ending, is an error.
+pub async fn run(
+    shell: &Shell,
+    cmd: &str,
+    seconds: u64,
+    cancel: &CancellationToken,
+) -> Result<Output, ToolError> {
+    let command = Command {
+        text: checked(cmd)?.into(),
+        invocation: Invocation::of(cmd),
+        cwd: shell.root.path().to_path_buf(),
+        environment: shell.environment.clone().with("TERM", "dumb").with("NO_COLOR", "1"),
+        timeout: Duration::from_secs(seconds.clamp(1, MOST_SECONDS)),
+        keep: KEPT_BYTES,
+    };
+    let finished = shell.runner.run(&command, cancel).await.map_err(|error| {
+        ToolError::failed(code::CMD_FAILED, format!("the command cannot be started: {error}"))
+            .with("cmd", cmd)
+    })?;
+    let exit = match finished.end {
+        End::Exited(exit) => exit,
+        End::Signalled(signal) => 128 + signal,
+        End::TimedOut => {
+            let message = format!("killed after {seconds} s");
+            return Err(with_output(ToolError::failed(code::CMD_TIMEOUT, message), cmd, &finished));
+        }
+        End::Cancelled => {
+            return Err(with_output(
+                ToolError::failed(core::CANCELLED, "stopped and killed"),
+                cmd,
+                &finished,
+            ));
+        }
+    };
+    Ok(Output {
+        cmd: cmd.into(),
+        exit,
+        stdout_tail: finished.stdout.text(),
+        stderr_tail: finished.stderr.text(),
+        seconds: (finished.duration.as_secs_f64() * 1000.0).round() / 1000.0,
+        ran_in: shell.runner.name().into(),
+        note: note(&finished.stdout, &finished.stderr),
+    })
+}
+
+fn note(stdout: &Captured, stderr: &Captured) -> Option<String> {
+    let dropped = stdout.dropped + stderr.dropped;
+    (dropped > 0).then(|| format!("{dropped} bytes of earlier output were not kept"))
+}
+
+/// A killed command's last words often say why; a failure quotes their end.
+fn with_output(error: ToolError, cmd: &str, finished: &Finished) -> ToolError {
+    const QUOTED: usize = 2000;
+    let tail = |captured: &Captured| {
+        let text = captured.text();
+        let skipped = text.chars().count().saturating_sub(QUOTED);
+        text.chars().skip(skipped).collect::<String>()
+    };
+    error
+        .with("cmd", cmd)
+        .with("stdout_tail", tail(&finished.stdout))
+        .with("stderr_tail", tail(&finished.stderr))
+}
