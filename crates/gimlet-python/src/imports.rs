@@ -1,0 +1,318 @@
+//! Which modules the code may import, and what to say about those it may not.
+
+use std::collections::BTreeSet;
+
+/// Everything pure and useful that the interpreter has. A name covers its submodules.
+pub const DEFAULT: &[&str] = &[
+    "__future__",
+    "abc",
+    "annotationlib",
+    "argparse",
+    "array",
+    "ast",
+    "asyncio",
+    "base64",
+    "binascii",
+    "bisect",
+    "builtins",
+    "bz2",
+    "calendar",
+    "cmath",
+    "codecs",
+    "collections",
+    "colorsys",
+    "configparser",
+    "contextlib",
+    "contextvars",
+    "copy",
+    "csv",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "difflib",
+    "enum",
+    "errno",
+    "fnmatch",
+    "fractions",
+    "functools",
+    "getopt",
+    "graphlib",
+    "hashlib",
+    "heapq",
+    "hmac",
+    "html",
+    "inspect",
+    "io",
+    "ipaddress",
+    "itertools",
+    "json",
+    "keyword",
+    "logging",
+    "lzma",
+    "math",
+    "numbers",
+    "operator",
+    "pathlib",
+    "posixpath",
+    "pprint",
+    "queue",
+    "quopri",
+    "random",
+    "re",
+    "reprlib",
+    "sched",
+    "secrets",
+    "shlex",
+    "stat",
+    "statistics",
+    "string",
+    "stringprep",
+    "struct",
+    "sys",
+    "textwrap",
+    "threading",
+    "time",
+    "timeit",
+    "token",
+    "tokenize",
+    "tomllib",
+    "traceback",
+    "types",
+    "typing",
+    "unicodedata",
+    "unittest",
+    "urllib.parse",
+    "uuid",
+    "warnings",
+    "weakref",
+    "xml.etree",
+    "zlib",
+];
+
+/// What native parts of the library import on behalf of the code that called them.
+const INTERNAL: &[&str] = &[
+    "_asyncio",
+    "_codecs",
+    "_datetime",
+    "_elementtree",
+    "_hashlib",
+    "_json",
+    "_pycodecs",
+    "_strptime",
+    "_zoneinfo",
+    "copyreg",
+    "locale",
+    "pyexpat",
+];
+
+/// What is asked for most and is not here, and what to use instead.
+const INSTEAD: &[(&[&str], &str)] = &[
+    (
+        &[
+            "os",
+            "shutil",
+            "glob",
+            "tempfile",
+            "fileinput",
+            "os.path",
+            "posix",
+            "nt",
+            "fcntl",
+            "mmap",
+            "zipfile",
+            "tarfile",
+            "gzip",
+            "filecmp",
+            "linecache",
+        ],
+        "there are no files here: call a tool that reads, lists or writes files (for path strings, use pathlib.PurePath)",
+    ),
+    (
+        &[
+            "subprocess",
+            "pty",
+            "multiprocessing",
+            "signal",
+            "resource",
+            "concurrent",
+            "_thread",
+            "pexpect",
+            "sh",
+        ],
+        "there are no processes here: call a tool that runs commands",
+    ),
+    (
+        &[
+            "socket",
+            "ssl",
+            "http",
+            "urllib.request",
+            "urllib.error",
+            "urllib",
+            "requests",
+            "httpx",
+            "aiohttp",
+            "urllib3",
+            "ftplib",
+            "smtplib",
+            "select",
+            "selectors",
+            "telnetlib",
+            "bs4",
+            "selenium",
+            "webbrowser",
+        ],
+        "there is no network here: call a tool that fetches pages, if there is one",
+    ),
+    (
+        &[
+            "numpy",
+            "pandas",
+            "scipy",
+            "sklearn",
+            "matplotlib",
+            "torch",
+            "tensorflow",
+            "sympy",
+            "PIL",
+            "cv2",
+            "seaborn",
+            "networkx",
+            "polars",
+            "pyarrow",
+            "openpyxl",
+            "plotly",
+            "nltk",
+            "transformers",
+        ],
+        "packages are not installed here: write it with the standard library, or run the agent with the Docker executor",
+    ),
+    (&["pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "dbm"], "use json instead"),
+    (
+        &[
+            "ctypes",
+            "cffi",
+            "gc",
+            "sysconfig",
+            "importlib",
+            "imp",
+            "pkgutil",
+            "runpy",
+            "code",
+            "codeop",
+            "dis",
+            "symtable",
+            "opcode",
+            "site",
+            "_ast",
+            "_interpreters",
+        ],
+        "the interpreter's own insides are closed here",
+    ),
+    (&["yaml"], "use json, tomllib or configparser"),
+    (&["pytest", "doctest"], "use plain assert statements"),
+    (&["sqlite3", "psycopg2", "sqlalchemy", "pymongo"], "there are no databases here: use dicts and lists"),
+    (
+        &["dateutil", "pytz", "arrow", "zoneinfo"],
+        "there is no time zone data here: use datetime.timezone(datetime.timedelta(hours=...))",
+    ),
+    (&["typing_extensions"], "use typing"),
+    (&["tkinter", "pygame", "turtle", "curses"], "there is no screen here: print what you want to show"),
+];
+
+/// Whether a module may be imported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may.
+    Allowed,
+    /// It is only the package of modules that may.
+    Parent,
+    /// It may not; the text is the error's.
+    Refused(String),
+}
+
+/// The allowlist of a session.
+#[derive(Debug, Clone)]
+pub struct Imports {
+    allowed: BTreeSet<String>,
+}
+
+impl Imports {
+    /// An allowlist of these names; `*` allows everything the interpreter has.
+    pub fn new(names: &[String]) -> Self {
+        Imports { allowed: names.iter().cloned().collect() }
+    }
+
+    /// Whether a module, by its full dotted name, may be imported.
+    pub fn judge(&self, name: &str) -> Verdict {
+        if INTERNAL.contains(&name)
+            || self.allowed.contains("*")
+            || ancestors(name).any(|ancestor| self.allowed.contains(ancestor))
+        {
+            return Verdict::Allowed;
+        }
+        let below = format!("{name}.");
+        if self.allowed.iter().any(|allowed| allowed.starts_with(&below)) {
+            return Verdict::Parent;
+        }
+        Verdict::Refused(self.explain(name))
+    }
+
+    fn explain(&self, name: &str) -> String {
+        for (names, advice) in INSTEAD {
+            if ancestors(name).any(|ancestor| names.contains(&ancestor)) {
+                return format!("import of '{name}' is not allowed; {advice}");
+            }
+        }
+        let near = self
+            .allowed
+            .iter()
+            .map(|allowed| (strsim::damerau_levenshtein(name, allowed), allowed))
+            .min()
+            .filter(|(distance, _)| *distance <= 2 && *distance < name.chars().count());
+        match near {
+            Some((_, near)) => format!("No module named '{name}'. Did you mean: '{near}'?"),
+            None => format!(
+                "import of '{name}' is not allowed; use the standard library's pure modules or a tool"
+            ),
+        }
+    }
+}
+
+/// `a.b.c`, `a.b`, `a`.
+fn ancestors(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |name| name.rsplit_once('.').map(|(parent, _)| parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn default() -> Imports {
+        Imports::new(&DEFAULT.iter().map(|name| name.to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_name_covers_its_submodules_and_stands_for_its_parents() {
+        assert_eq!(default().judge("json"), Verdict::Allowed);
+        assert_eq!(default().judge("collections.abc"), Verdict::Allowed);
+        assert_eq!(default().judge("urllib.parse"), Verdict::Allowed);
+        assert_eq!(default().judge("urllib"), Verdict::Parent);
+        assert!(matches!(default().judge("urllib.request"), Verdict::Refused(_)));
+        assert!(matches!(default().judge("jsonx"), Verdict::Refused(_)));
+        assert_eq!(Imports::new(&["*".into()]).judge("anything"), Verdict::Allowed);
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_use_instead() {
+        let said = |name: &str| match default().judge(name) {
+            Verdict::Refused(message) => message,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert!(said("os").contains("a tool that reads, lists or writes files"));
+        assert!(said("os.path").contains("pathlib.PurePath"));
+        assert!(said("numpy").contains("Docker executor"));
+        assert!(said("requests").contains("no network"));
+        assert!(said("jsn").contains("Did you mean: 'json'?"));
+    }
+}

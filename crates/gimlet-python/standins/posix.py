@@ -1,0 +1,1 @@
+"""Nothing: there is no operating system here. The standard library asks only whether the module exists."""
