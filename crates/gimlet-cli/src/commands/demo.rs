@@ -1,0 +1,130 @@
+//! `gimlet demo`: the whole story with no model server. A throw-away repository with a failing test is explored, patched,
+//! tested and explained. Only the model's replies are scripted; everything else is what a real run does.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, bail};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gimlet::Run;
+use gimlet::approval::{ApprovalRequest, Approver, Decision, Scope};
+use gimlet::journal::Observer;
+use gimlet::limits::Limits;
+use gimlet_models::{Script, ScriptedModel};
+use gimlet_store::FileStore;
+
+use crate::args::DemoArgs;
+use crate::commands::run::finish;
+use crate::exit::ExitStatus;
+use crate::show::{JsonLines, Talk, Volume, question};
+use crate::style::{BOLD, DIM};
+use crate::world::{self, Place};
+
+const TASK: &str = "The test fails. Find out why, fix it, and show that it passes.";
+
+const FILES: &[(&str, &str)] = &[
+    ("README.md", include_str!("../../demo/README.md")),
+    ("average.sh", include_str!("../../demo/average.sh")),
+    ("test.sh", include_str!("../../demo/test.sh")),
+];
+
+/// Shows the demo.
+pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
+    let folder = tempfile::Builder::new()
+        .prefix("gimlet-demo-")
+        .tempdir()
+        .context("cannot make a folder for the demo")?;
+    let repo = folder.path().join("average");
+    make_repository(&repo)?;
+    let mut stderr = anstream::stderr();
+    if !args.json {
+        writeln!(
+            stderr,
+            "{BOLD}A demonstration.{BOLD:#} The repository, the tools, the approval and the log are real;"
+        )?;
+        writeln!(stderr, "the model's replies are scripted, so no model server is needed.\n")?;
+        writeln!(stderr, "{DIM}in {}{DIM:#}\n{BOLD}task:{BOLD:#} {TASK}\n", repo.display())?;
+    }
+    let place = Place::at(&repo)?;
+    let script: Script =
+        toml::from_str(include_str!("../../demo/script.toml")).context("the demo's script is broken")?;
+    let model = Arc::new(ScriptedModel::new("scripted/demo", script));
+    let agent = gimlet::Agent::builder(model).tools(place.tools()).limits(Limits::default()).build()?;
+    let observer: Arc<dyn Observer> =
+        if args.json { Arc::new(JsonLines) } else { Arc::new(Talk::new(Volume::Normal)) };
+    let store = Arc::new(FileStore::open(&folder.path().join("home"))?);
+    let approver = Arc::new(AgreeAloud { silent: args.json, agreed: Mutex::default() });
+    let env = world::env(&place, store, approver, vec![observer], world::interruptible()?);
+    let status = finish(Run::start(agent, TASK, env).await?, args.json).await?;
+    if args.keep {
+        let kept = folder.keep();
+        writeln!(stderr, "{DIM}kept in {}{DIM:#}", kept.display())?;
+    } else if !args.json {
+        writeln!(stderr, "{DIM}The demo's folder is removed; `gimlet demo --keep` keeps it.{DIM:#}")?;
+    }
+    Ok(status)
+}
+
+/// Shows each question as a person would see it, and agrees for the rest of the demo.
+struct AgreeAloud {
+    silent: bool,
+    /// What was agreed to already, by binding.
+    agreed: Mutex<HashSet<String>>,
+}
+
+impl Approver for AgreeAloud {
+    fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, Decision> {
+        let new = self.agreed.lock().unwrap_or_else(PoisonError::into_inner).insert(request.binding.clone());
+        if new && !self.silent {
+            let mut stderr = anstream::stderr().lock();
+            // A terminal that went away does not stop the demo.
+            let _ = write!(stderr, "{}", question(&request));
+            let _ = writeln!(
+                stderr,
+                "  {DIM}(you would be asked here; the demo says yes, for this session){DIM:#}"
+            );
+        }
+        std::future::ready(Decision::Approve { scope: Scope::Session }).boxed()
+    }
+}
+
+fn make_repository(path: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir(path)?;
+    for (name, text) in FILES {
+        std::fs::write(path.join(name), text)?;
+    }
+    git(path, &["init", "--quiet"])?;
+    git(path, &["add", "."])?;
+    git(
+        path,
+        &[
+            "-c",
+            "user.name=demo",
+            "-c",
+            "user.email=demo@localhost",
+            "commit",
+            "--quiet",
+            "-m",
+            "Average of numbers",
+        ],
+    )
+}
+
+/// Runs git without anything of the user's own configuration, which may sign commits or run hooks.
+fn git(path: &Path, args: &[&str]) -> anyhow::Result<()> {
+    let output = Command::new("git")
+        .args(args)
+        .current_dir(path)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .context("the demo needs git")?;
+    if !output.status.success() {
+        bail!("git {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}

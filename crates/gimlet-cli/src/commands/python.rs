@@ -1,0 +1,151 @@
+//! `gimlet python`: runs Python in the sandbox, like `python FILE`. Standard output is exactly what the code printed.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use gimlet::Agent;
+use gimlet::cell::{CellEnd, CellEvent, Executor, SessionSpec, Stream};
+use gimlet::message::ToolCall;
+use gimlet::run::{Invocation, invoke};
+use gimlet::tool::ToolFailure;
+use gimlet_models::{Script, ScriptedModel};
+use gimlet_python::Limits;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::approver::CliApprover;
+use crate::args::PythonArgs;
+use crate::exit::{ExitStatus, UsageError};
+use crate::home;
+use crate::world::{self, Place};
+
+/// Runs code.
+pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
+    let code = code(&args)?;
+    let limits = Limits {
+        wall: Duration::try_from_secs_f64(args.timeout)
+            .map_err(|error| UsageError::new(error.to_string()))?,
+        memory: u64::from(args.memory) << 20,
+        ..Limits::default()
+    };
+    let executor = world::python(limits, &args.imports)?;
+    let toolbox = if args.tools { Some(Tools::new(&args)?) } else { None };
+    let spec = SessionSpec {
+        tools: toolbox.as_ref().map(|tools| tools.agent.toolbox().specs().clone()).unwrap_or_default(),
+        seed: args.seed,
+        epoch_ms: Timestamp::now().as_millisecond(),
+    };
+    let cancel = world::interruptible()?;
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Ok(ExitStatus::Interrupted),
+        status = run(executor.as_ref(), &spec, &code, toolbox.as_ref(), args.value) => status,
+    }
+}
+
+fn code(args: &PythonArgs) -> anyhow::Result<String> {
+    match (&args.code, &args.file) {
+        (Some(code), _) => Ok(code.clone()),
+        (None, Some(file)) if file.as_os_str() != "-" => std::fs::read_to_string(file)
+            .map_err(|error| UsageError::new(format!("cannot read {}: {error}", file.display())).into()),
+        (None, Some(_)) => std::io::read_to_string(std::io::stdin()).context("cannot read the code"),
+        (None, None) => {
+            Err(UsageError::new("no code is given").hint("gimlet python -c 'print(1 + 1)'").into())
+        }
+    }
+}
+
+async fn run(
+    executor: &dyn Executor,
+    spec: &SessionSpec,
+    code: &str,
+    tools: Option<&Tools>,
+    value: bool,
+) -> anyhow::Result<ExitStatus> {
+    let mut session = executor.start(spec).await?;
+    for weakness in session.weaknesses() {
+        writeln!(anstream::stderr(), "warning: {weakness}")?;
+    }
+    let mut cell = session.cell(code).await?;
+    loop {
+        match cell.next().await? {
+            CellEvent::Printed { text, stream: Stream::Stdout } => {
+                let mut stdout = std::io::stdout().lock();
+                stdout.write_all(text.as_bytes())?;
+                stdout.flush()?;
+            }
+            CellEvent::Printed { text, stream: Stream::Stderr } => {
+                std::io::stderr().write_all(text.as_bytes())?
+            }
+            CellEvent::HostCall { id, tool, args } => {
+                let result = match tools {
+                    Some(tools) => tools.call(id, tool, args).await?,
+                    None => Err(ToolFailure::new("UNKNOWN_TOOL", "no tools are offered; run with --tools")),
+                };
+                cell.resume(id, result).await?;
+            }
+            CellEvent::Ended(end) => return ended(end, value),
+        }
+    }
+}
+
+fn ended(end: CellEnd, show_value: bool) -> anyhow::Result<ExitStatus> {
+    match end {
+        CellEnd::Done { value } => {
+            if let Some(value) = value.filter(|_| show_value) {
+                writeln!(std::io::stdout(), "{value}")?;
+            }
+            Ok(ExitStatus::Success)
+        }
+        CellEnd::Answer { value } => {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            writeln!(std::io::stdout(), "{text}")?;
+            Ok(ExitStatus::Success)
+        }
+        CellEnd::Raised { traceback, .. } => {
+            writeln!(std::io::stderr(), "{}", traceback.trim_end())?;
+            Ok(ExitStatus::Failure)
+        }
+        CellEnd::Limited { message } => {
+            writeln!(std::io::stderr(), "{}", message.trim_end())?;
+            Ok(ExitStatus::Limited)
+        }
+        CellEnd::Crashed { message } => {
+            writeln!(std::io::stderr(), "{}", message.trim_end())?;
+            Ok(ExitStatus::Failure)
+        }
+    }
+}
+
+/// The built-in tools for code that is nobody's run.
+struct Tools {
+    place: Place,
+    agent: Arc<Agent>,
+    mode: crate::args::ApproveMode,
+}
+
+impl Tools {
+    fn new(args: &PythonArgs) -> anyhow::Result<Self> {
+        let place = Place::open(&args.root)?;
+        let model = Arc::new(ScriptedModel::new("none", Script::default()));
+        let agent = Agent::builder(model).tools(place.tools()).build()?;
+        Ok(Tools { place, agent, mode: args.approve })
+    }
+
+    async fn call(&self, id: u64, name: String, args: Value) -> anyhow::Result<Result<Value, ToolFailure>> {
+        let approver = Arc::new(CliApprover::new(home::approvals()?, self.mode, None));
+        let env = world::env(&self.place, world::blobs_only()?, approver, Vec::new(), Default::default());
+        let call = ToolCall { id: format!("call_{id}"), name, args };
+        Ok(match invoke(&self.agent, env, call).await {
+            Invocation::Done(value) => Ok(value),
+            Invocation::Failed(failure) => Err(*failure),
+            Invocation::Suspended(_) => Err(ToolFailure::new(
+                "APPROVAL_REQUIRED",
+                "this needs an approval, and nobody is here to ask",
+            )),
+            Invocation::Fatal(message) => anyhow::bail!(message),
+        })
+    }
+}

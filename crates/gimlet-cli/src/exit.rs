@@ -1,0 +1,92 @@
+//! How the program ends: the exit codes that scripts rely on, and errors that tell what to do.
+
+use std::process::ExitCode;
+
+use gimlet::event::{FinishState, Suspension};
+use gimlet::run::Ending;
+
+/// The exit codes of the command line's contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExitStatus {
+    /// It did what was asked.
+    Success,
+    /// The run failed, or a check found something wrong.
+    Failure,
+    /// Wrong usage or configuration.
+    Usage,
+    /// An approval is needed.
+    Suspended,
+    /// A limit was reached; a partial result was printed.
+    Limited,
+    /// The person stopped it.
+    Interrupted,
+}
+
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> ExitCode {
+        ExitCode::from(match status {
+            ExitStatus::Success => 0,
+            ExitStatus::Failure => 1,
+            ExitStatus::Usage => 2,
+            ExitStatus::Suspended => 3,
+            ExitStatus::Limited => 4,
+            ExitStatus::Interrupted => 130,
+        })
+    }
+}
+
+impl From<&Ending> for ExitStatus {
+    fn from(ending: &Ending) -> ExitStatus {
+        match ending {
+            Ending::Finished(finished) => match finished.state {
+                FinishState::Answered => ExitStatus::Success,
+                FinishState::MaxSteps | FinishState::Timeout | FinishState::TokenBudget => {
+                    ExitStatus::Limited
+                }
+                FinishState::Failed => ExitStatus::Failure,
+            },
+            Ending::Suspended(Suspension::Approval { .. }) => ExitStatus::Suspended,
+            Ending::Suspended(Suspension::Interrupted) => ExitStatus::Interrupted,
+            Ending::Suspended(Suspension::Diverged { .. }) | Ending::Failed(_) => ExitStatus::Failure,
+        }
+    }
+}
+
+/// A mistake in how the program was called or configured: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct UsageError {
+    message: String,
+    hint: Option<String>,
+}
+
+impl UsageError {
+    /// What is wrong.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        UsageError { message: message.into(), hint: None }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Tells the person what went wrong, and how the program ends.
+pub(crate) fn report(error: &anyhow::Error) -> ExitStatus {
+    use std::io::Write;
+    let mut stderr = anstream::stderr().lock();
+    let red = crate::style::ERROR;
+    // Nobody is left to tell when this fails.
+    let _ = writeln!(stderr, "{red}error:{red:#} {error:#}");
+    match error.downcast_ref::<UsageError>() {
+        Some(usage) => {
+            if let Some(hint) = &usage.hint {
+                let _ = writeln!(stderr, "hint: {hint}");
+            }
+            ExitStatus::Usage
+        }
+        None => ExitStatus::Failure,
+    }
+}

@@ -1,0 +1,145 @@
+//! Approvals through the real binary: asked, suspended, given elsewhere, carried on; in both action formats.
+
+use crate::support::{Project, of_type};
+use serde_json::{Value, json};
+
+const FIX: &str = r#"
+order = "turns"
+[[reply]]
+calls = [{ name = "propose_patch", args = { intent = "Add", file_path = "calc.py", original_content = "    return a - b\n", new_content = "    return a + b\n" } }]
+[[reply]]
+expect = ["patch_"]
+calls = [{ name = "apply_patch", args = { patch_id = "PATCH" } }]
+[[reply]]
+text = "Fixed."
+"#;
+
+/// The script with the id that this very patch has.
+fn fix(project: &Project) -> String {
+    let args = json!({
+        "intent": "Add", "file_path": "calc.py",
+        "original_content": "    return a - b\n", "new_content": "    return a + b\n",
+    });
+    let said = project.say(&["tools", "call", "propose_patch", &args.to_string()]);
+    let id = said.events()[0]["patch_id"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned();
+    FIX.replace("PATCH", &id)
+}
+
+fn calc(project: &Project) -> String {
+    std::fs::read_to_string(project.repo.path().join("calc.py")).unwrap()
+}
+
+#[test]
+fn nobody_to_ask_suspends_and_a_yes_elsewhere_carries_on() {
+    let project = Project::new();
+    let script = fix(&project);
+    let said = project.run(&script, &[]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(said.stderr.contains("+    return a + b"), "the change is shown: {}", said.stderr);
+    assert!(calc(&project).contains("a - b"), "nothing is changed before the yes");
+
+    let waiting: Vec<Value> = serde_json::from_str(&project.say(&["approvals", "--json"]).stdout).unwrap();
+    let id = waiting[0]["request"]["id"].as_str().unwrap();
+    assert!(said.stderr.contains(&format!("gimlet approve {id}")), "{}", said.stderr);
+    assert_eq!(project.say(&["approve", id]).code, 0);
+
+    let said = project.say(&["resume", "last"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "Fixed.\n"), "{}", said.stderr);
+    assert!(calc(&project).contains("a + b"));
+    assert_eq!(project.say(&["approve", id]).code, 2, "an answer is used once");
+    assert!(project.say(&["approvals"]).stderr.contains("nothing waits"));
+}
+
+#[test]
+fn a_no_reaches_the_model_with_its_feedback() {
+    let project = Project::new();
+    let script = fix(&project).replace(
+        "[[reply]]\ntext = \"Fixed.\"",
+        "[[reply]]\nexpect = [\"use subtraction\"]\ntext = \"As you wish.\"",
+    );
+    let said = project.run(&script, &[]);
+    assert_eq!(said.code, 3);
+    let waiting: Vec<Value> = serde_json::from_str(&project.say(&["approvals", "--json"]).stdout).unwrap();
+    let id = waiting[0]["request"]["id"].as_str().unwrap();
+    assert_eq!(project.say(&["deny", id, "--feedback", "use subtraction"]).code, 0);
+    let said = project.say(&["resume", "last"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "As you wish.\n"), "{}", said.stderr);
+    assert!(calc(&project).contains("a - b"));
+}
+
+#[test]
+fn modes_answer_for_the_person_but_never_pass_a_denial() {
+    let project = Project::new();
+    let script = fix(&project);
+    assert_eq!(project.run(&script, &["--approve", "all"]).stdout, "Fixed.\n");
+    assert!(calc(&project).contains("a + b"));
+
+    let project = Project::new();
+    let (code, events) = project.events(&fix(&project), &["--approve", "never"]);
+    assert_eq!(code, 0);
+    assert_eq!(of_type(&events, "tool.finished")[1]["result"]["error"], "APPROVAL_DENIED");
+    assert!(calc(&project).contains("a - b"));
+
+    let dangerous = "[[reply]]\ncalls = [{ name = \"run_cmd\", args = { cmd = \"rm -rf /\" } }]\n[[reply]]\ntext = \"no\"\n";
+    let (_, events) = project.events(dangerous, &["--approve", "all"]);
+    assert_eq!(of_type(&events, "tool.finished")[0]["result"]["error"], "DENIED");
+    assert!(of_type(&events, "approval.requested").is_empty(), "a denial is not even asked");
+    assert!(of_type(&events, "tool.started").is_empty());
+}
+
+#[test]
+fn a_yes_for_the_session_is_asked_once() {
+    let project = Project::new();
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    calls = [{ name = "run_cmd", args = { cmd = "sh -c 'echo one > made.txt'" } }]
+    [[reply]]
+    calls = [{ name = "read_file", args = { path = "calc.py" } }, { name = "run_cmd", args = { cmd = "sh -c 'echo one > made.txt'" } }]
+    [[reply]]
+    text = "twice"
+    "#;
+    let said = project.run(script, &[]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    let waiting: Vec<Value> = serde_json::from_str(&project.say(&["approvals", "--json"]).stdout).unwrap();
+    let id = waiting[0]["request"]["id"].as_str().unwrap();
+    assert_eq!(project.say(&["approve", id, "--session"]).code, 0);
+    let said = project.say(&["resume", "last"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "twice\n"), "{}", said.stderr);
+}
+
+#[test]
+fn code_that_waits_for_a_yes_in_the_middle_of_a_line_is_carried_on() {
+    let project = Project::new();
+    let id = fix(&project)
+        .lines()
+        .find_map(|line| line.split("patch_id = \"").nth(1)?.split('"').next().map(str::to_owned))
+        .unwrap();
+    let script = format!(
+        r#"
+order = "turns"
+[[reply]]
+text = '''
+```python
+before = read_file("calc.py")["lines"]
+patch = propose_patch("Add", "calc.py", "    return a - b\n", "    return a + b\n")
+print("proposed", patch["patch_id"])
+done = [before.count("-"), apply_patch("{id}")["ok"], read_file("calc.py")["lines"].count("+")]
+final_answer(done)
+```
+'''
+"#
+    );
+    let said = project.run(&script, &["--action", "code"]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    let waiting: Vec<Value> = serde_json::from_str(&project.say(&["approvals", "--json"]).stdout).unwrap();
+    assert_eq!(project.say(&["approve", waiting[0]["request"]["id"].as_str().unwrap()]).code, 0);
+    let said = project.say(&["resume", "last"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "[1,true,1]\n"), "{}", said.stderr);
+    let shown = project.say(&["runs", "show", "last", "--json"]).events();
+    assert_eq!(
+        of_type(&shown, "tool.started").iter().filter(|event| event["tool"] == "read_file").count(),
+        2,
+        "nothing ran twice"
+    );
+}

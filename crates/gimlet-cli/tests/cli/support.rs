@@ -1,0 +1,102 @@
+//! The real binary in a real repository, with its own home.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use gimlet_testkit::GitRepo;
+use serde_json::Value;
+
+/// A repository, a home for runs, and the binary to use them with.
+pub(crate) struct Project {
+    pub(crate) repo: GitRepo,
+    pub(crate) home: tempfile::TempDir,
+}
+
+/// What a command printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Project {
+    pub(crate) fn new() -> Self {
+        let repo = GitRepo::new()
+            .file("calc.py", "def add(a, b):\n    return a - b\n")
+            .file("README.md", "# Calc\n\nAdds numbers.\n")
+            .commit("first");
+        Project { repo, home: tempfile::tempdir().unwrap() }
+    }
+
+    /// The binary, about to run in the repository.
+    pub(crate) fn gimlet(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("gimlet"));
+        command
+            .args(args)
+            .current_dir(self.repo.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("GIMLET_HOME", self.home.path())
+            .env("NO_COLOR", "1")
+            .stdin(std::process::Stdio::null());
+        command
+    }
+
+    pub(crate) fn say(&self, args: &[&str]) -> Said {
+        Said::from(self.gimlet(args).output().unwrap())
+    }
+
+    /// Writes a file into the repository.
+    pub(crate) fn file(&self, path: &str, text: &str) {
+        std::fs::write(self.repo.path().join(path), text).unwrap();
+    }
+
+    /// Puts a script where `--model` can find it.
+    pub(crate) fn script(&self, text: &str) -> String {
+        let path: PathBuf = self.home.path().join("script.toml");
+        std::fs::write(&path, text).unwrap();
+        format!("scripted/{}", path.display())
+    }
+
+    /// Runs a task against a script.
+    pub(crate) fn run(&self, script: &str, more: &[&str]) -> Said {
+        let model = self.script(script);
+        let mut args = vec!["--model", &model, "what is wrong?"];
+        args.extend(more);
+        self.say(&args)
+    }
+
+    /// Runs a task against a script and reads its events.
+    pub(crate) fn events(&self, script: &str, more: &[&str]) -> (i32, Vec<Value>) {
+        let mut args = vec!["--json"];
+        args.extend(more);
+        let said = self.run(script, &args);
+        (said.code, said.events())
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Said {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Said {
+    /// Standard output as JSON lines.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+            .collect()
+    }
+}
+
+/// The events of one type.
+pub(crate) fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
