@@ -28,6 +28,15 @@ examples:
 bench:
     cargo bench-loop
 
+# What a Python session costs, and its speed beside CPython and (GIMLET_BENCH_SMOLAGENTS=PYTHON) smolagents.
+bench-python:
+    cargo bench-python
+
+# Random Python programs in a jailed worker, for two minutes.
+soak:
+    cargo build -p gimlet-python --ignore-rust-version --locked
+    cargo soak python_worker 120 1
+
 # The API documentation.
 docs:
     cargo docs

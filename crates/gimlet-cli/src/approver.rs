@@ -1,16 +1,18 @@
 //! Who answers when an approval is needed: a standing grant, a decision given on the command line, the mode the run was
 //! started with, the person at the terminal, and at last nobody, which suspends the run.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::approval::{ApprovalRequest, Approver, Decision, Scope};
 use gimlet_store::{Approvals, ApprovalsError, Reach};
 use jiff::Timestamp;
+use tokio::sync::oneshot;
 
 use crate::args::ApproveMode;
-use crate::show::question;
+use crate::front::{Asked, Person};
 
 /// Answers from the approvals file, the mode, or the terminal.
 pub(crate) struct CliApprover {
@@ -18,11 +20,25 @@ pub(crate) struct CliApprover {
     mode: ApproveMode,
     /// What a yes "for the session" is good for; a run that belongs to none is its own session.
     session: Option<String>,
+    /// Somebody at a terminal.
+    person: Option<Person>,
+    /// An answer that was given before the question is asked again; used once.
+    ready: Mutex<Option<(String, Decision)>>,
 }
 
 impl CliApprover {
-    pub(crate) fn new(approvals: Approvals, mode: ApproveMode, session: Option<String>) -> Self {
-        CliApprover { approvals, mode, session }
+    pub(crate) fn new(
+        approvals: Approvals,
+        mode: ApproveMode,
+        session: Option<String>,
+        person: Option<Person>,
+    ) -> Self {
+        CliApprover { approvals, mode, session, person, ready: Mutex::default() }
+    }
+
+    /// Has an answer ready for a question that will be asked again.
+    pub(crate) fn ready(self, id: String, decision: Decision) -> Self {
+        CliApprover { ready: Mutex::new(Some((id, decision))), ..self }
     }
 
     async fn answer(&self, request: ApprovalRequest) -> Result<Decision, ApprovalsError> {
@@ -33,31 +49,52 @@ impl CliApprover {
         if let Some(decision) = self.approvals.decision(&request.id, &request.binding)? {
             return Ok(decision);
         }
-        match self.mode {
-            ApproveMode::All => Ok(Decision::Approve { scope: Scope::Once }),
-            ApproveMode::Never => Ok(Decision::Deny { feedback: None }),
-            ApproveMode::Ask if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() => {
-                let asked = request.clone();
-                let decision =
-                    tokio::task::spawn_blocking(move || ask_person(&asked)).await.unwrap_or(Decision::Defer);
-                let reach = match decision {
-                    Decision::Approve { scope: Scope::Session } => Some(Reach::Session(session.to_owned())),
-                    Decision::Approve { scope: Scope::Always } => Some(Reach::Always),
-                    Decision::Approve { scope: Scope::Once }
-                    | Decision::Deny { .. }
-                    | Decision::Defer
-                    | Decision::Abort => None,
+        if let Some(decision) = self.take_ready(&request.id) {
+            self.remember(&request, &decision, session)?;
+            return Ok(decision);
+        }
+        match (self.mode, &self.person) {
+            (ApproveMode::All, _) => Ok(Decision::Approve { scope: Scope::Once }),
+            (ApproveMode::Never, _) => Ok(Decision::Deny { feedback: None }),
+            (ApproveMode::Ask, Some(person)) => {
+                let (answer, decided) = oneshot::channel();
+                let asked = Asked { request: request.clone(), answer };
+                // Whoever does not answer any more has decided nothing.
+                let decision = match person.send(asked) {
+                    Ok(()) => decided.await.unwrap_or(Decision::Abort),
+                    Err(_) => Decision::Abort,
                 };
-                if let Some(reach) = reach {
-                    self.approvals.grant(&request, &reach, Timestamp::now())?;
-                }
+                self.remember(&request, &decision, session)?;
                 Ok(decision)
             }
-            ApproveMode::Ask => {
+            (ApproveMode::Ask, None) => {
                 self.approvals.ask(&request, session, Timestamp::now())?;
                 Ok(Decision::Defer)
             }
         }
+    }
+
+    fn take_ready(&self, id: &str) -> Option<Decision> {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        ready.take_if(|(of, _)| of == id).map(|(_, decision)| decision)
+    }
+
+    /// Keeps a yes that reaches further than this call.
+    fn remember(
+        &self,
+        request: &ApprovalRequest,
+        decision: &Decision,
+        session: &str,
+    ) -> Result<(), ApprovalsError> {
+        let reach = match decision {
+            Decision::Approve { scope: Scope::Session } => Reach::Session(session.to_owned()),
+            Decision::Approve { scope: Scope::Always } => Reach::Always,
+            Decision::Approve { scope: Scope::Once }
+            | Decision::Deny { .. }
+            | Decision::Defer
+            | Decision::Abort => return Ok(()),
+        };
+        self.approvals.grant(request, &reach, Timestamp::now())
     }
 }
 
@@ -72,30 +109,5 @@ impl Approver for CliApprover {
             })
         }
         .boxed()
-    }
-}
-
-/// Asks on the terminal. Anything that is no clear yes is a no.
-fn ask_person(request: &ApprovalRequest) -> Decision {
-    let mut stderr = anstream::stderr().lock();
-    let _ = write!(stderr, "{}", question(request));
-    loop {
-        let _ =
-            write!(stderr, "  [y]es once, [s]ession, [a]lways, [n]o, [q]uit, or say what to do instead: ");
-        let _ = stderr.flush();
-        let mut line = String::new();
-        match std::io::stdin().read_line(&mut line) {
-            Ok(0) | Err(_) => return Decision::Deny { feedback: None },
-            Ok(_) => {}
-        }
-        return match line.trim().to_lowercase().as_str() {
-            "" => continue,
-            "y" | "yes" => Decision::Approve { scope: Scope::Once },
-            "s" | "session" => Decision::Approve { scope: Scope::Session },
-            "a" | "always" => Decision::Approve { scope: Scope::Always },
-            "n" | "no" => Decision::Deny { feedback: None },
-            "q" | "quit" => Decision::Abort,
-            _ => Decision::Deny { feedback: Some(line.trim().to_owned()) },
-        };
     }
 }

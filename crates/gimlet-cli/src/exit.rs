@@ -73,6 +73,11 @@ impl UsageError {
     }
 }
 
+/// What an error says to do, where it says so.
+pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
+    error.downcast_ref::<UsageError>()?.hint.clone()
+}
+
 /// Tells the person what went wrong, and how the program ends.
 pub(crate) fn report(error: &anyhow::Error) -> ExitStatus {
     use std::io::Write;

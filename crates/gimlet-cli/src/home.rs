@@ -1,6 +1,6 @@
 //! Where Gimlet keeps its own files: runs, blobs, approvals. No tool or command can reach it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use gimlet_store::{Approvals, FileStore};
@@ -19,6 +19,15 @@ pub(crate) fn path() -> anyhow::Result<PathBuf> {
             .into());
     };
     std::path::absolute(&home).with_context(|| format!("cannot find {}", home.display()))
+}
+
+/// Makes a folder for the owner alone. One that exists keeps its mode.
+pub(crate) fn create(folder: &Path) -> anyhow::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
 /// The store of runs.

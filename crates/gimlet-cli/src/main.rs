@@ -3,13 +3,28 @@
 
 mod approver;
 mod args;
+mod attach;
 mod commands;
+mod config;
+mod conversation;
+mod diagnostics;
+mod doctor;
+mod ending;
 mod exit;
+mod front;
 mod home;
+mod instructions;
+mod isolation;
+mod keys;
+mod mcp;
 mod models;
 mod patches;
+mod rules;
+mod served;
+mod session;
 mod show;
 mod style;
+mod trace;
 mod world;
 
 use std::process::ExitCode;
@@ -20,21 +35,32 @@ use args::{Cli, Command};
 use exit::ExitStatus;
 
 fn main() -> ExitCode {
-    // The sandbox's worker is this same program. It must not start threads or read anything before its jail is up.
-    if std::env::args_os().nth(1).is_some_and(|word| word == world::WORKER) {
-        return gimlet_python::worker::main();
+    // The sandbox's worker and the jail's helper are this same program. They must not start threads or read anything
+    // before their jail is up.
+    match std::env::args_os().nth(1) {
+        Some(word) if word == world::WORKER => return gimlet_python::worker::main(),
+        Some(word) if word == isolation::HELPER => {
+            return gimlet_sandbox::jail::helper::main(std::env::args_os().skip(2));
+        }
+        Some(_) | None => {}
     }
     let cli = Cli::parse();
     let status = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
-            let status = runtime.block_on(dispatch(cli));
+            let status = runtime.block_on(async {
+                let status = dispatch(cli).await;
+                mcp::close_all().await;
+                status
+            });
             // A tool's blocking work that was cancelled must not hold the program up.
             runtime.shutdown_background();
             status
         }
         Err(error) => Err(error.into()),
     };
-    status.unwrap_or_else(|error| exit::report(&error)).into()
+    let status = status.unwrap_or_else(|error| exit::report(&error));
+    trace::finish();
+    status.into()
 }
 
 async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
@@ -47,13 +73,19 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Approvals(args)) => commands::approvals::list(args),
         Some(Command::Approve(args)) => commands::approvals::approve(&args),
         Some(Command::Deny(args)) => commands::approvals::deny(args),
-        Some(Command::Models { command, options }) => commands::models::models(command, &options).await,
+        Some(Command::Models { command, options }) => commands::models::models(command, options).await,
         Some(Command::Python(args)) => commands::python::python(args).await,
         Some(Command::Policy { command, root }) => commands::policy::policy(command, &root),
-        Some(Command::Tools { command, root }) => commands::tools::tools(command, &root).await,
+        Some(Command::Tools { command, root, mcp }) => commands::tools::tools(command, &root, &mcp).await,
+        Some(Command::Sandbox { command, root }) => commands::sandbox::sandbox(command, &root).await,
+        Some(Command::Mcp { command, root, mcp }) => commands::mcp::mcp(command, &root, &mcp).await,
+        Some(Command::Config { command, root }) => commands::config::config(command, &root),
+        Some(Command::Doctor(args)) => doctor::doctor(&args).await,
+        Some(Command::Trust(args)) => commands::trust::trust(&args),
         Some(Command::Completions { shell }) => {
             clap_complete::generate(shell, &mut Cli::command(), "gimlet", &mut std::io::stdout());
             Ok(ExitStatus::Success)
         }
+        Some(Command::Man { dir }) => commands::man::man(dir.as_deref()),
     }
 }

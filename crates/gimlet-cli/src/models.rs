@@ -4,107 +4,147 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use gimlet::event::{ActionFormat, Dialect};
 use gimlet::model::Model;
-use gimlet_models::catalog::{
-    Action, Calls, Choice, Families, Installed, Profile, Scorecards, Server, choose,
-};
-use gimlet_models::config::{Author, ConfigError, ModelsConfig, Workshop};
-use gimlet_models::transport::{Timeouts, Transport};
+use gimlet_models::catalog::{Installed, Profile, Scorecards, Server};
+use gimlet_models::config::{Author, ConfigError, ModelEntry, Workshop};
+use gimlet_models::providers::Place;
+use gimlet_models::resolve::ResolveError;
+use gimlet_models::transport::{Timeouts, Transport, is_loopback};
 use gimlet_models::wire::Wire;
-use gimlet_models::{Base, Keys, Providers, Settings};
+use gimlet_models::{Base, Located, Url, locate};
 
-use crate::args::ModelOptions;
+use crate::config::{NamedModels, Origin, Settings, needs_trust, secrets};
 use crate::exit::UsageError;
 use crate::home;
-
-/// Where Ollama listens unless told otherwise.
-const OLLAMA: &str = "http://localhost:11434";
+use crate::served::{Manner, Served, Untold, served, unreachable_server};
 
 /// A model, ready to be asked, and how it wants to be asked.
 pub(crate) struct Found {
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) action: ActionFormat,
-    pub(crate) dialect: Dialect,
+    pub(crate) manner: Manner,
     /// Identifies the exact weights, where the server tells.
     pub(crate) digest: Option<String>,
     /// Why this one, when nobody named it.
     pub(crate) why: Option<String>,
 }
 
-/// The model that was asked for, or the best one there is.
-pub(crate) async fn find(id: Option<&str>, options: &ModelOptions) -> anyhow::Result<Found> {
-    let ollama =
-        |id: &str| id.strip_prefix("ollama_chat/").or_else(|| id.strip_prefix("ollama/")).map(str::to_owned);
-    match id {
-        None => on_ollama(None, options).await,
-        Some(id) => match ollama(id) {
-            Some(name) => on_ollama(Some(&name), options).await,
-            None => Ok(Found {
-                model: build(id, options, None)?,
-                action: ActionFormat::Tools,
-                dialect: Dialect::Native,
-                digest: None,
-                why: None,
-            }),
-        },
+/// The model the settings name, or the best one there is.
+pub(crate) async fn chosen(settings: &Settings) -> anyhow::Result<Found> {
+    let named = settings.named_models()?;
+    let Some(setting) = &settings.model_id else { return best(settings, &named).await };
+    if let Some(spot) = setting.origin.untrusted()
+        && settings.api_base()?.is_none()
+        && is_hosted(&setting.value, &named)
+    {
+        return Err(
+            needs_trust(spot, &format!("chooses {}, which is not on this machine", setting.value)).into()
+        );
+    }
+    by_name(&setting.value, settings, &named).await
+}
+
+/// The model of this name or id.
+pub(crate) async fn find(name: &str, settings: &Settings) -> anyhow::Result<Found> {
+    by_name(name, settings, &settings.named_models()?).await
+}
+
+/// Whether an id leads off this machine. What the user named is the user's to know.
+fn is_hosted(id: &str, named: &NamedModels) -> bool {
+    if named.names().contains(id) {
+        return false;
+    }
+    let provider = id.split_once('/').and_then(|(prefix, _)| named.providers.find(prefix));
+    provider.is_some_and(|provider| !is_loopback(&provider.base))
+}
+
+async fn by_name(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Result<Found> {
+    named.check(name)?;
+    if named.config.routers.contains_key(name) {
+        return unasked(name, settings, named);
+    }
+    let id = named.config.models.get(name).map_or(name, |entry| entry.id.as_str());
+    let address = gimlet_models::Settings {
+        base: address(name, settings, named)?,
+        ..gimlet_models::Settings::default()
+    };
+    let located = locate(id, &address, &named.providers).map_err(|error| usage(&error))?;
+    match located.filter(|located| located.nature == Place::Local || is_loopback(&located.base)) {
+        Some(located) => on_this_machine(name, id, &located, settings, named).await,
+        None => unasked(name, settings, named),
     }
 }
 
-async fn on_ollama(name: Option<&str>, options: &ModelOptions) -> anyhow::Result<Found> {
-    let server = server(Wire::Ollama, options)?;
-    let families = Families::built_in()?;
-    let installed = match name {
-        // Only the names matter for finding one that was named.
-        Some(_) => server.names().await,
-        None => server.list().await,
-    };
-    let installed = installed.map_err(|error| unreachable_server(&error, name))?;
-    let Choice { model, why } =
-        choose(name, &installed, &families, Wire::Ollama, server.host()).map_err(|error| {
-            let usage = UsageError::new(error.to_string());
-            anyhow::Error::from(match error.hint() {
-                Some(hint) => usage.hint(hint),
-                None => usage,
-            })
-        })?;
-    let model = server.describe(model).await.map_err(|error| unreachable_server(&error, name))?;
-    let mut profile = families.profile(&model);
-    if let Some(card) = model.digest.as_deref().and_then(|digest| scorecards().ok()?.get(digest).cloned()) {
-        profile = profile.corrected(&card);
+/// A model that is taken as it was named, without asking its server about it.
+fn unasked(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Result<Found> {
+    let model = build(name, settings, named, None)?;
+    Ok(Found { model, manner: Manner::default(), digest: None, why: None })
+}
+
+/// A model whose server can be asked about it.
+async fn on_this_machine(
+    name: &str,
+    id: &str,
+    located: &Located,
+    settings: &Settings,
+    named: &NamedModels,
+) -> anyhow::Result<Found> {
+    let server = server(located.wire, located.base.clone())?;
+    match served(&server, Some(&located.name)).await {
+        Ok(Served { model, profile, .. }) => {
+            // A hosted provider at a local address is a proxy; what is behind it calls tools natively unless known not to.
+            let native = located.nature == Place::Hosted && profile.family.is_none();
+            let manner = if native { Manner::default() } else { Manner::from(&profile) };
+            // The exact name that is installed takes the place of what was written.
+            let exact =
+                format!("{}{}", id.strip_suffix(located.name.as_str()).unwrap_or_default(), model.name);
+            let built = match named.config.models.get(name) {
+                Some(entry) => {
+                    let mut named = named.clone();
+                    named.config.models.insert(name.to_owned(), ModelEntry { id: exact, ..entry.clone() });
+                    build(name, settings, &named, Some(&profile))?
+                }
+                None => build(&exact, settings, named, Some(&profile))?,
+            };
+            Ok(Found { model: built, manner, digest: model.digest, why: None })
+        }
+        // A proxy need not tell what it has, and a server need not have a list.
+        Err(Untold::Choice(_)) if located.nature == Place::Hosted => unasked(name, settings, named),
+        Err(Untold::Server(error)) if located.wire != Wire::Ollama && !error.is_retryable() => {
+            unasked(name, settings, named)
+        }
+        Err(untold) => Err(untold.error(true)),
     }
+}
+
+/// The best model of the server: Ollama, or any other that is named by its address.
+async fn best(settings: &Settings, named: &NamedModels) -> anyhow::Result<Found> {
+    let (server, _) = installed(settings).await?;
+    let prefix = if server.wire() == Wire::Ollama { "ollama_chat/" } else { "llamacpp/" };
+    let Served { model, profile, why } = served(&server, None).await.map_err(|untold| untold.error(false))?;
     Ok(Found {
-        model: build(&format!("ollama_chat/{}", model.name), options, Some(&profile))?,
-        action: match profile.action {
-            Action::Tools => ActionFormat::Tools,
-            Action::Code => ActionFormat::Code,
-        },
-        dialect: match profile.calls {
-            Calls::Native => Dialect::Native,
-            Calls::Text => Dialect::Text,
-        },
+        model: build(&format!("{prefix}{}", model.name), settings, named, Some(&profile))?,
+        manner: Manner::from(&profile),
         digest: model.digest,
-        why: name.is_none().then_some(why),
+        why: Some(why),
     })
 }
 
-fn unreachable_server(error: &gimlet::model::ModelError, name: Option<&str>) -> anyhow::Error {
-    let hint = match name {
-        None => "start Ollama, or name a model of another provider with --model".to_owned(),
-        Some(_) => error.hint().unwrap_or("is the model server running?").to_owned(),
-    };
-    anyhow::anyhow!("{error}\nhint: {hint}")
-}
-
 /// What a server has, and which of it would be chosen. The wire is found by asking.
-pub(crate) async fn installed(options: &ModelOptions) -> anyhow::Result<(Server, Vec<Installed>)> {
-    let ollama = server(Wire::Ollama, options)?;
+pub(crate) async fn installed(settings: &Settings) -> anyhow::Result<(Server, Vec<Installed>)> {
+    let address = match settings.api_base()? {
+        Some(base) => base.url().clone(),
+        None => {
+            let named = settings.named_models()?;
+            named.providers.find("ollama_chat").context("there is no provider `ollama_chat`")?.base.clone()
+        }
+    };
+    let ollama = server(Wire::Ollama, address.clone())?;
     match ollama.list().await {
         Ok(models) => Ok((ollama, models)),
-        Err(error) if error.is_retryable() => Err(unreachable_server(&error, None)),
+        Err(error) if error.is_retryable() => Err(unreachable_server(&error, false)),
         Err(_) => {
-            let other = server(Wire::OpenAi, options)?;
-            let models = other.list().await.map_err(|error| unreachable_server(&error, None))?;
+            let other = server(Wire::OpenAi, address)?;
+            let models = other.list().await.map_err(|error| unreachable_server(&error, false))?;
             Ok((other, models))
         }
     }
@@ -115,58 +155,67 @@ pub(crate) fn scorecards() -> anyhow::Result<Scorecards> {
     Ok(Scorecards::load(&home::path()?.join("scorecards.json"))?)
 }
 
-fn server(wire: Wire, options: &ModelOptions) -> anyhow::Result<Server> {
-    let address = options.api_base.as_deref().unwrap_or(OLLAMA);
-    let base = address.parse().map_err(|error| {
-        UsageError::new(format!("{address} is not an address: {error}"))
-            .hint("--api-base http://localhost:11434")
+/// The address a model is asked at, if not its provider's own. `MODEL_API_BASE` belongs to `MODEL_ID`: a model with a
+/// name of its own says its own address, and only the command line says otherwise.
+fn base(name: Option<&str>, settings: &Settings, named: &NamedModels) -> anyhow::Result<Option<Base>> {
+    let by_flag = matches!(settings.api_base_origin(), Some(Origin::Flag(_)));
+    let has_name = name.is_some_and(|name| named.names().contains(name));
+    if has_name && !by_flag { Ok(None) } else { settings.api_base() }
+}
+
+/// The address a model of this name is asked at: its entry's own, or what the settings say.
+fn address(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Result<Option<Base>> {
+    let Some(entry) = named.config.models.get(name) else { return base(Some(name), settings, named) };
+    let Some(address) = entry.api_base.as_deref() else { return base(Some(name), settings, named) };
+    let url = address.parse().map_err(|error| {
+        UsageError::new(format!("{address} is not an address: {error}")).hint("http://localhost:11434")
     })?;
+    Ok(Some(match entry.author {
+        Author::User => Base::User(url),
+        Author::Project => Base::Project(url),
+    }))
+}
+
+fn server(wire: Wire, base: Url) -> anyhow::Result<Server> {
     let transport =
         Transport::new(&base, Timeouts::LOCAL, None, None).context("cannot prepare connections")?;
     Ok(Server::new(wire, base, transport))
 }
 
-fn build(id: &str, options: &ModelOptions, profile: Option<&Profile>) -> anyhow::Result<Arc<dyn Model>> {
-    let base = match &options.api_base {
-        Some(address) => Some(Base::User(address.parse().map_err(|error| {
-            UsageError::new(format!("{address} is not an address: {error}"))
-                .hint("--api-base http://localhost:8080")
-        })?)),
-        None => None,
-    };
-    let providers = Providers::built_in()?;
-    let variables =
-        providers.iter().flat_map(|provider| provider.keys.iter().map(String::as_str)).chain([Keys::ANY]);
-    let keys: Keys = variables.filter_map(|name| Some((name, std::env::var(name).ok()?))).collect();
-    let settings = Settings {
-        base,
-        temperature: options.temperature,
-        max_tokens: options.max_tokens,
-        ..Settings::default()
-    };
-    let settings = match profile {
-        Some(profile) => settings.or_profile(profile),
-        None => settings,
+fn usage(error: &ResolveError) -> UsageError {
+    let usage = UsageError::new(error.to_string());
+    match error.hint() {
+        Some(hint) => usage.hint(hint),
+        None => usage,
+    }
+}
+
+fn build(
+    name: &str,
+    settings: &Settings,
+    named: &NamedModels,
+    profile: Option<&Profile>,
+) -> anyhow::Result<Arc<dyn Model>> {
+    let keys = secrets::keys(&named.providers)?;
+    let sampling =
+        gimlet_models::Settings { base: base(Some(name), settings, named)?, ..settings.sampling() };
+    let sampling = match profile {
+        Some(profile) => sampling.or_profile(profile),
+        None => sampling,
     };
     let workshop = Workshop {
-        config: &ModelsConfig::default(),
-        author: Author::User,
-        providers: &providers,
+        config: &named.config,
+        providers: &named.providers,
         keys: &keys,
-        settings,
+        settings: sampling,
         ledger: None,
         seed: u64::from(std::process::id()),
     };
-    workshop.build(id).map_err(|error| {
-        let mut usage = UsageError::new(match &error {
-            ConfigError::Resolve { source, .. } => source.to_string(),
-            other => other.to_string(),
-        });
-        if let ConfigError::Resolve { source, .. } = &error
-            && let Some(hint) = source.hint()
-        {
-            usage = usage.hint(hint);
+    workshop.build(name).map_err(|error| {
+        match &error {
+            ConfigError::Resolve { source, .. } => usage(source),
+            other => UsageError::new(other.to_string()),
         }
-        usage.into()
+        .into()
     })
 }

@@ -39,7 +39,8 @@ impl PatchFile {
         Ok(entries)
     }
 
-    fn write(&self, entry: &PatchEntry) -> io::Result<()> {
+    /// Adds an entry; returns when it is on the disk.
+    pub(crate) fn write(&self, entry: &PatchEntry) -> io::Result<()> {
         let Some(path) = self.path.get() else { return Ok(()) };
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');

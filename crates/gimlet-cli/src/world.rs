@@ -7,9 +7,8 @@ use anyhow::Context;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::approval::Approver;
-use gimlet::cell::Executor;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
-use gimlet::event::{ActionFormat, Event};
+use gimlet::event::{ActionFormat, Event, Started};
 use gimlet::guard::Redactor;
 use gimlet::ids::RunId;
 use gimlet::journal::Observer;
@@ -18,70 +17,140 @@ use gimlet::store::{BlobId, Store, StoreError};
 use gimlet::tool::Tool;
 use gimlet::{Agent, Env};
 use gimlet_policy::{CommandPolicy, Jail};
-use gimlet_python::{Program, PythonConfig, PythonExecutor};
+use gimlet_python::{Program, PythonConfig, PythonExecutor, Warmth};
 use gimlet_store::FileStore;
-use gimlet_tools::command::{Environment, HostRunner};
-use gimlet_tools::patch::{PatchEntry, Patches, ScratchValidator};
-use gimlet_tools::read_file::Page;
+use gimlet_tools::gate::Gate;
+use gimlet_tools::patch::{PatchEntry, Patches};
 use gimlet_tools::{Kit, Root, Rules};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{RootArgs, RunOptions};
+use crate::args::{ExecutorChoice, McpArgs, RunOptions};
+use crate::config::{self, Bounds, Origin, Settings};
 use crate::exit::UsageError;
-use crate::home;
+use crate::instructions::{self, Instructions};
+use crate::isolation::{self, Isolation};
+use crate::mcp::{self, Loudness};
 use crate::models::Found;
 use crate::patches::PatchFile;
+use crate::{home, keys, rules};
 
 /// The folder an agent works in, and the tools bound to it.
 pub(crate) struct Place {
     path: PathBuf,
     kit: Kit,
     patches: Arc<PatchFile>,
+    isolation: Isolation,
+    bounds: Bounds,
+    policy: gimlet_policy::Policy,
+    gate_enabled: bool,
+    /// Tools of MCP servers.
+    foreign: Vec<Arc<dyn Tool>>,
 }
 
 impl Place {
-    /// The folder named on the command line.
-    pub(crate) fn open(args: &RootArgs) -> anyhow::Result<Place> {
-        let path = args.root.canonicalize().map_err(|error| {
-            UsageError::new(format!("cannot work in {}: {error}", args.root.display()))
-                .hint("name a folder with --root")
-        })?;
-        Place::at(&path)
+    /// The folder the settings name, with the limits they set.
+    pub(crate) fn open(settings: &Settings) -> anyhow::Result<Place> {
+        let isolation = Isolation::new(&settings.root, settings)?;
+        let place = Place::at(&settings.root, settings.bounds(), isolation)?;
+        Ok(Place { gate_enabled: settings.gate_enabled.value, ..place })
     }
 
-    /// A folder.
-    pub(crate) fn at(path: &Path) -> anyhow::Result<Place> {
+    /// A folder, what holds for tools and code there, and what stands around them.
+    pub(crate) fn at(path: &Path, bounds: Bounds, isolation: Isolation) -> anyhow::Result<Place> {
         let hidden: Vec<PathBuf> = home::path().into_iter().collect();
-        let root = Root::with_rules(path, &Rules::default(), &hidden)
-            .map_err(|error| UsageError::new(error.to_string()))?;
-        let environment = Environment::allowed(std::env::vars_os());
+        let policy = rules::policy(path)?;
+        let rules = Rules { sensitive: policy.added_secrets().to_vec(), ..Rules::default() };
+        let root =
+            Root::with_rules(path, &rules, &hidden).map_err(|error| UsageError::new(error.to_string()))?;
         let patches = Arc::new(PatchFile::default());
         let kit = Kit {
             root,
-            environment: environment.clone(),
-            page: Page::default(),
+            environment: isolation::environment(),
+            page: bounds.page,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             patches: Patches::with_log(patches.clone()),
-            validator: Arc::new(ScratchValidator { environment }),
-            runner: Arc::new(HostRunner),
+            validator: isolation.validator.clone(),
+            runner: isolation.runner.clone(),
+            permissions: isolation.permissions,
         };
-        Ok(Place { path: path.to_owned(), kit, patches })
+        let foreign = Vec::new();
+        Ok(Place {
+            path: path.to_owned(),
+            kit,
+            patches,
+            isolation,
+            policy,
+            gate_enabled: true,
+            bounds,
+            foreign,
+        })
     }
 
-    /// The built-in tools.
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the tools work with.
+    pub(crate) fn kit(&self) -> &Kit {
+        &self.kit
+    }
+
+    /// Starts the MCP servers of the configuration; their tools follow the built-in ones.
+    pub(crate) async fn connect(
+        &mut self,
+        settings: &Settings,
+        mcp: &McpArgs,
+        loudness: Loudness,
+    ) -> anyhow::Result<()> {
+        self.foreign = mcp::start(settings, &mcp.files, loudness).await?;
+        Ok(())
+    }
+
+    /// All tools: the built-in ones, then those of MCP servers.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools = self.kit.reading();
         tools.extend(self.kit.changing());
+        tools.extend(self.foreign.iter().cloned());
         tools
+    }
+
+    /// The built-in tools that only look.
+    pub(crate) fn reading(&self) -> Vec<Arc<dyn Tool>> {
+        self.kit.reading()
+    }
+
+    /// The rules for commands in force here.
+    pub(crate) fn policy(&self) -> &gimlet_policy::Policy {
+        &self.policy
+    }
+
+    /// The patches of the run.
+    pub(crate) fn patches(&self) -> &Patches {
+        &self.kit.patches
+    }
+
+    /// Where files are read and written.
+    pub(crate) fn root(&self) -> &Root {
+        &self.kit.root
+    }
+
+    /// The gate before the answer to a task that asks for a change, unless it is switched off. A command that would be
+    /// allowed in a jail looks or tests; any other may be the change.
+    pub(crate) fn gate(&self) -> Option<Gate> {
+        let (policy, context) = (self.policy.clone(), self.command_context(Jail::Active));
+        self.gate_enabled.then(|| Gate {
+            looks_only: Arc::new(move |command| policy.check(command, &context).verdict == Verdict::Allow),
+        })
     }
 
     /// What may be done here: every change asks, and commands are judged by what they would do.
     fn policies(&self) -> Vec<Arc<dyn Policy>> {
         vec![
-            Arc::new(AskBeforeEdit),
+            Arc::new(AskBeforeEdit { unconfined: self.isolation.unconfined.clone() }),
             Arc::new(CommandPolicy {
-                policy: gimlet_policy::Policy::builtin(),
-                context: self.command_context(Jail::Absent),
+                policy: self.policy.clone(),
+                context: self.command_context(self.isolation.jail()),
             }),
         ]
     }
@@ -93,6 +162,16 @@ impl Place {
             gimlet_home: home::path().ok(),
             ..gimlet_policy::Context::new(&self.path, jail)
         }
+    }
+
+    /// What the project's file for agents says.
+    pub(crate) fn instructions(&self) -> Result<Option<Instructions>, String> {
+        instructions::of_project(&self.kit.root, &redactor())
+    }
+
+    /// What code may use here.
+    fn python_limits(&self) -> gimlet_python::Limits {
+        gimlet_python::Limits { wall: self.bounds.computation, ..gimlet_python::Limits::default() }
     }
 
     /// Keeps patches beside a run's log from here on.
@@ -107,13 +186,15 @@ impl Place {
 }
 
 /// Asks before files change, other machines are talked to, or something opaque happens. Commands have a policy of their
-/// own, which knows what they do.
-struct AskBeforeEdit;
+/// own, which knows what they do; here every one of them is asked about when nothing confines them.
+struct AskBeforeEdit {
+    unconfined: Option<String>,
+}
 
 impl Policy for AskBeforeEdit {
     fn judge(&self, effect: &Effect) -> Result<Verdict, PolicyError> {
         match effect {
-            Effect::Run { .. } => Ok(Verdict::Allow),
+            Effect::Run { .. } => Ok(self.unconfined.clone().map_or(Verdict::Allow, Verdict::Ask)),
             Effect::Read { .. }
             | Effect::Write { .. }
             | Effect::Network { .. }
@@ -123,36 +204,107 @@ impl Policy for AskBeforeEdit {
     }
 }
 
+/// What the project tells agents, for the model to read before its task. Only a new run needs it: a resumed one has it
+/// in its log.
+pub(crate) fn context(place: &Place, settings: &Settings) -> String {
+    if !settings.instructions.value {
+        return String::new();
+    }
+    match place.instructions() {
+        Ok(found) => found.map(|instructions| instructions.text).unwrap_or_default(),
+        Err(reason) => {
+            tracing::warn!("{reason}");
+            String::new()
+        }
+    }
+}
+
 /// The agent that does the work.
 pub(crate) fn agent(
     place: &Place,
     found: Found,
     options: &RunOptions,
+    settings: &Settings,
+    imports: &[String],
     limits: Limits,
+    context: String,
 ) -> anyhow::Result<Arc<Agent>> {
-    let action = options.action.map_or(found.action, ActionFormat::from);
-    let mut builder =
-        Agent::builder(found.model).tools(place.tools()).action(action).dialect(found.dialect).limits(limits);
+    let action = options.acting(found.manner.action);
+    if action == ActionFormat::Tools && options.executor == Some(ExecutorChoice::Docker) {
+        return Err(UsageError::new("`--executor docker` runs code, and this agent acts by tools")
+            .hint("`--action code`, or `--sandbox docker` for commands")
+            .into());
+    }
+    let mut builder = Agent::builder(found.model)
+        .tools(place.tools())
+        .action(action)
+        .dialect(found.manner.dialect)
+        .constrain(found.manner.constrain)
+        .limits(limits)
+        .context(context);
+    if let Some(gate) = place.gate() {
+        builder = builder.check(gate);
+    }
     if action == ActionFormat::Code {
-        builder = builder.executor(python(gimlet_python::Limits::default(), &[])?);
+        builder = match options.executor.unwrap_or_default() {
+            ExecutorChoice::Python => {
+                let executor = python(place.python_limits(), imports, Warmth::Warm)?;
+                // The interpreter gets ready while the model thinks about its first reply.
+                executor.warm_up();
+                builder.executor(executor)
+            }
+            ExecutorChoice::Docker => {
+                let imports = &options.imports.imports;
+                builder.executor(isolation::executor(settings, imports, place.python_limits())?)
+            }
+        };
     }
     builder.build().map_err(|error| UsageError::new(error.to_string()).into())
+}
+
+/// Changes to what a new run's code may import. An agent that writes none needs none.
+pub(crate) fn new_imports(
+    action: ActionFormat,
+    options: &RunOptions,
+    settings: &Settings,
+) -> anyhow::Result<Vec<String>> {
+    match action {
+        ActionFormat::Code => settings.imports(&options.imports.imports),
+        ActionFormat::Tools => Ok(Vec::new()),
+    }
+}
+
+/// Changes to what an earlier run's code may import: what it could before, its replay must find again, unless the
+/// command line says otherwise.
+pub(crate) fn kept_imports(
+    started: &Started,
+    options: &RunOptions,
+    settings: &Settings,
+) -> anyhow::Result<Vec<String>> {
+    if options.imports.imports.is_empty() {
+        return Ok(serde_json::from_value(started.executor["imports"].clone()).unwrap_or_default());
+    }
+    new_imports(started.action, options, settings)
 }
 
 /// The hidden subcommand that is the sandbox's worker.
 pub(crate) const WORKER: &str = "__python-worker";
 
 /// The Python sandbox: this same program as a jailed worker.
-pub(crate) fn python(limits: gimlet_python::Limits, imports: &[String]) -> anyhow::Result<Arc<dyn Executor>> {
+pub(crate) fn python(
+    limits: gimlet_python::Limits,
+    imports: &[String],
+    warmth: Warmth,
+) -> anyhow::Result<Arc<PythonExecutor>> {
     let path = std::env::current_exe().context("cannot find this program's own file")?;
-    let mut config = PythonConfig::new(Program { path, args: vec![WORKER.into()] });
-    for name in imports {
-        match name.strip_prefix('-') {
-            Some(name) => config.imports.retain(|known| known != name),
-            None => config.imports.push(name.clone()),
-        }
-    }
-    config.limits = limits;
+    let config = PythonConfig {
+        limits,
+        imports: gimlet_python::imports::changed(imports).map_err(|error| {
+            UsageError::new(error.to_string()).hint("gimlet python --help shows --imports")
+        })?,
+        warmth,
+        ..PythonConfig::new(Program { path, args: vec![WORKER.into()] })
+    };
     Ok(Arc::new(PythonExecutor::new(config)))
 }
 
@@ -181,7 +333,19 @@ impl Store for Blobs {
     }
 }
 
-/// The limits of a run: what was said, else what `base` holds.
+/// Most steps of a new run in containers when nobody says otherwise: each of its steps may do a great deal.
+const DOCKER_STEPS: u32 = 10;
+
+/// The limits of a new run.
+pub(crate) fn new_limits(options: &RunOptions, settings: &Settings) -> Limits {
+    let max_steps = match (&settings.max_steps.origin, options.executor) {
+        (Origin::Default, Some(ExecutorChoice::Docker)) => DOCKER_STEPS,
+        _ => settings.max_steps.value,
+    };
+    limits(options, Limits { max_steps, ..Limits::default() })
+}
+
+/// The limits of a run: what was said on the command line, else what `base` holds.
 pub(crate) fn limits(options: &RunOptions, base: Limits) -> Limits {
     Limits {
         max_steps: options.max_steps.unwrap_or(base.max_steps),
@@ -204,7 +368,9 @@ pub(crate) fn env(
         approver,
         policies: place.policies(),
         observers,
-        redactor: Arc::new(Redactor::new(secrets())),
+        redactor: Arc::new(redactor()),
+        truncation: place.bounds.truncation.clone(),
+        warnings: place.isolation.missing.clone().into_iter().collect(),
         root: place.path.display().to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
         cancel,
@@ -212,70 +378,73 @@ pub(crate) fn env(
     }
 }
 
-/// Values of this process that no result may show: variables whose name says that they are secret.
+/// Knows the secrets of this process.
+pub(crate) fn redactor() -> Redactor {
+    Redactor::new(secrets().chain(crate::trace::secrets()))
+}
+
+/// Values no result may show: the user's keys, and variables of this process whose name says that they are secret.
 fn secrets() -> impl Iterator<Item = String> {
     const MARKS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
-    std::env::vars_os().filter_map(|(name, value)| {
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.to_string_lossy().to_uppercase();
         MARKS.iter().any(|mark| name.contains(mark)).then(|| value.to_string_lossy().into_owned())
-    })
+    });
+    variables.chain(config::secrets::of_file())
+}
+
+/// Ctrl-C, or the system asking the program to stop. Both are signals that would end the program at once; from when this
+/// is made they do not.
+pub(crate) struct Interrupts {
+    #[cfg(unix)]
+    signals: [tokio::signal::unix::Signal; 2],
+}
+
+impl Interrupts {
+    #[cfg(unix)]
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Interrupts { signals: [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?] })
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        Ok(Interrupts {})
+    }
+
+    /// Waits for the next one.
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) {
+        let [interrupt, terminate] = &mut self.signals;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+
+    /// Waits for the next one.
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) {
+        // Without signals there is nothing to wait for.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// Ends when the person presses Ctrl-C or the system asks the program to stop; a second time ends the program at once.
-#[cfg(unix)]
 pub(crate) fn interruptible() -> anyhow::Result<CancellationToken> {
-    use tokio::signal::unix::{SignalKind, signal};
     // Listening begins here, not when the task is first polled.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupts = Interrupts::listen()?;
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     tokio::spawn(async move {
-        for last in [false, true] {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            if last {
-                std::process::exit(130);
-            }
-            stop.cancel();
-        }
+        interrupts.next().await;
+        stop.cancel();
+        interrupts.next().await;
+        keys::restore();
+        mcp::reaper().kill_all();
+        std::process::exit(130);
     });
     Ok(cancel)
-}
-
-/// Ends when the person presses Ctrl-C; a second time ends the program at once.
-#[cfg(not(unix))]
-pub(crate) fn interruptible() -> anyhow::Result<CancellationToken> {
-    let cancel = CancellationToken::new();
-    let stop = cancel.clone();
-    tokio::spawn(async move {
-        for last in [false, true] {
-            if tokio::signal::ctrl_c().await.is_err() || last {
-                std::process::exit(130);
-            }
-            stop.cancel();
-        }
-    });
-    Ok(cancel)
-}
-
-/// The task, read from standard input when it is `-`.
-pub(crate) fn task(task: Option<String>) -> anyhow::Result<String> {
-    let text = match task {
-        Some(task) if task == "-" => {
-            std::io::read_to_string(std::io::stdin()).context("cannot read the task")?
-        }
-        Some(task) => task,
-        None => {
-            return Err(UsageError::new("no task is given")
-                .hint("gimlet \"explain what this project does\"")
-                .into());
-        }
-    };
-    if text.trim().is_empty() {
-        return Err(UsageError::new("the task is empty").into());
-    }
-    Ok(text)
 }

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +21,13 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::Keys;
-use crate::layer::{Budget, Concurrency, Ledger, RateLimit, Rates, Retry, RetryPolicy, Router, Strategy};
-use crate::providers::Providers;
-use crate::resolve::{Base, ResolveError, Resolved, Settings, resolve};
+use crate::layer::cassette::CassetteError;
+use crate::layer::{
+    Budget, Concurrency, Ledger, Limits, RateLimit, Rates, Recorder, Replayer, Retry, RetryPolicy, Router,
+    Strategy,
+};
+use crate::providers::{Cost, Providers};
+use crate::resolve::{Base, REPLAY, ResolveError, Resolved, Settings, resolve};
 use crate::wire::Think;
 
 /// Named models and routers.
@@ -68,6 +73,15 @@ pub struct ModelEntry {
     /// Replies at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<usize>,
+    /// Most US dollars to spend on it in one process; where its price is not known, nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_dollars: Option<f64>,
+    /// A file that keeps its replies, to be played again as `replay/FILE`. Not for a project to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
+    /// Who wrote this entry; said by whoever read the file, never by the file.
+    #[serde(skip)]
+    pub author: Author,
 }
 
 /// Several models under one name.
@@ -88,10 +102,11 @@ fn default_rest() -> u64 {
     60
 }
 
-/// Who wrote a configuration; decides who may name addresses that get keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Who wrote a model's entry; decides who may name addresses that get keys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Author {
     /// The user.
+    #[default]
     User,
     /// A project.
     Project,
@@ -124,6 +139,20 @@ pub enum ConfigError {
         /// The inner one.
         inner: String,
     },
+    /// A cassette that cannot be used.
+    #[error("the model `{name}` cannot be used: {source}")]
+    Cassette {
+        /// The model.
+        name: String,
+        /// Why.
+        source: CassetteError,
+    },
+    /// A project that wants replies written somewhere.
+    #[error("the model `{name}` is to be recorded, which only your own configuration may say")]
+    ForeignRecord {
+        /// The model.
+        name: String,
+    },
     /// The model itself cannot be had.
     #[error("the model `{name}` cannot be used: {source}")]
     Resolve {
@@ -138,8 +167,6 @@ pub enum ConfigError {
 pub struct Workshop<'a> {
     /// Named models and routers.
     pub config: &'a ModelsConfig,
-    /// Who wrote them.
-    pub author: Author,
     /// The providers in force.
     pub providers: &'a Providers,
     /// Keys, by variable.
@@ -175,23 +202,41 @@ impl Workshop<'_> {
     fn model(&self, name: &str) -> Result<Arc<dyn Model>, ConfigError> {
         let by_id = ModelEntry { id: name.to_owned(), ..ModelEntry::default() };
         let entry = self.config.models.get(name).unwrap_or(&by_id);
+        let cassette = |source| ConfigError::Cassette { name: name.to_owned(), source };
+        if let Some(file) = entry.id.strip_prefix(REPLAY) {
+            return Ok(Arc::new(Replayer::load(&entry.id, Path::new(file)).map_err(cassette)?));
+        }
         let settings = self.settings(name, entry)?;
         let resolved = resolve(&entry.id, &settings, self.providers, self.keys)
             .map_err(|source| ConfigError::Resolve { name: name.to_owned(), source })?;
         let (wire, facts) = match resolved {
-            Resolved::Scripted(model) => return Ok(self.counted(Arc::new(model), None)),
+            Resolved::Scripted(model) => return Ok(self.counted(Arc::new(model), Cost::Free)),
             Resolved::Http { model, facts } => (model, facts),
         };
+        if let Some(reason) = &facts.key_withheld {
+            tracing::warn!("{reason}");
+        }
         let rates = Rates {
             requests: entry
                 .requests_per_minute
+                .or(settings.requests_per_minute)
                 .or(facts.place.requests_per_minute().and_then(NonZeroU32::new)),
             tokens: entry.tokens_per_minute,
         };
         let model = Retry::new(Arc::new(wire), RetryPolicy::new(self.seed));
         let model = RateLimit::new(Arc::new(model), rates);
         let model = Concurrency::new(Arc::new(model), entry.concurrency.unwrap_or(facts.place.concurrency()));
-        Ok(self.counted(Arc::new(model), facts.price))
+        let mut model: Arc<dyn Model> = Arc::new(model);
+        if let Some(dollars) = entry.max_dollars {
+            let limits = Limits { tokens: None, dollars: Some(dollars) };
+            model = Arc::new(Budget::new(model, Ledger::new(limits), facts.cost));
+        }
+        match (&entry.record, entry.author) {
+            (None, _) => {}
+            (Some(file), Author::User) => model = Arc::new(Recorder::new(model, file).map_err(cassette)?),
+            (Some(_), Author::Project) => return Err(ConfigError::ForeignRecord { name: name.to_owned() }),
+        }
+        Ok(self.counted(model, facts.cost))
     }
 
     fn settings(&self, name: &str, entry: &ModelEntry) -> Result<Settings, ConfigError> {
@@ -202,7 +247,7 @@ impl Workshop<'_> {
                 address: address.clone(),
                 reason: format!("{error}"),
             })?;
-            settings.base = Some(match self.author {
+            settings.base = Some(match entry.author {
                 Author::User => Base::User(url),
                 Author::Project => Base::Project(url),
             });
@@ -215,9 +260,9 @@ impl Workshop<'_> {
         Ok(settings)
     }
 
-    fn counted(&self, model: Arc<dyn Model>, price: Option<crate::providers::Price>) -> Arc<dyn Model> {
+    fn counted(&self, model: Arc<dyn Model>, cost: Cost) -> Arc<dyn Model> {
         match &self.ledger {
-            Some(ledger) => Arc::new(Budget::new(model, Arc::clone(ledger), price)),
+            Some(ledger) => Arc::new(Budget::new(model, Arc::clone(ledger), cost)),
             None => model,
         }
     }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
+use gimlet::context::Window;
 use gimlet::model::{Model, ModelError, ModelEvent, ModelStream, Request};
 use reqwest::{Method, Url};
 use tokio::time::Instant;
@@ -96,6 +97,11 @@ impl HttpModel {
 impl Model for HttpModel {
     fn id(&self) -> &str {
         &self.inner.id
+    }
+
+    fn window(&self) -> Option<Window> {
+        let options = &self.inner.options;
+        Some(Window { tokens: options.context, reply: options.max_tokens })
     }
 
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
@@ -343,7 +349,7 @@ fn is_sent(extra: Extra, wire: Wire, request: &Request, options: &WireOptions) -
 /// Whether a refusal is about a field: its name stands alone, beside the words of a refusal. A name that is also an
 /// everyday word must look like a name.
 fn speaks_of(message: &str, field: &str) -> bool {
-    const REFUSALS: [&str; 9] = [
+    const REFUSALS: [&str; 10] = [
         "support",
         "unknown",
         "unrecognized",
@@ -353,6 +359,7 @@ fn speaks_of(message: &str, field: &str) -> bool {
         "invalid",
         "not allowed",
         "deprecated",
+        "cannot use",
     ];
     let lower = message.to_ascii_lowercase();
     let everyday = matches!(field, "stop" | "format" | "seed");
@@ -427,6 +434,7 @@ mod tests {
             ("the server has to stop now", "stop", false),
             ("Unrecognized request argument supplied: stop", "stop", true),
             ("invalid request format", "format", false),
+            ("Cannot use custom grammar constraints with tools.", "grammar", true),
         ] {
             assert_eq!(speaks_of(message, field), yes, "{message}");
         }

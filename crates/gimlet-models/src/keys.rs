@@ -84,6 +84,11 @@ impl Keys {
         Ok(())
     }
 
+    /// The variables that have a key.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// All keys, for whoever hides them in texts.
     pub fn secrets(&self) -> impl Iterator<Item = &SecretString> {
         self.0.values()

@@ -22,6 +22,7 @@ pub mod wire;
 pub use http::HttpModel;
 pub use keys::Keys;
 pub use providers::Providers;
-pub use resolve::{Base, Resolved, Settings, resolve};
+pub use reqwest::Url;
+pub use resolve::{Base, Located, Resolved, Settings, locate, resolve};
 pub use script::Script;
 pub use scripted::ScriptedModel;

@@ -51,7 +51,8 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// What its model ids begin with.
+    /// What its model ids begin with; where providers are tables, the table's name.
+    #[serde(default)]
     pub prefix: String,
     /// Other spellings of the prefix.
     #[serde(default)]
@@ -117,6 +118,17 @@ impl Price {
     }
 }
 
+/// What a model costs, as far as anyone here knows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cost {
+    /// It runs on the user's own machine.
+    Free,
+    /// So much.
+    Known(Price),
+    /// Something: a budget in money cannot be kept with it.
+    Unknown,
+}
+
 /// Why a list of providers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvidersError {
@@ -127,6 +139,12 @@ pub enum ProvidersError {
         file: String,
         /// What is wrong, with its place.
         source: Box<toml::de::Error>,
+    },
+    /// One has no prefix.
+    #[error("a provider in {file} has no prefix")]
+    NoPrefix {
+        /// The file.
+        file: String,
     },
 }
 
@@ -159,10 +177,26 @@ impl Providers {
         let added: File = toml::from_str(text)
             .map_err(|source| ProvidersError::Invalid { file: file.to_owned(), source: Box::new(source) })?;
         for provider in added.provider {
-            self.list.retain(|known| known.prefix != provider.prefix);
-            self.list.push(provider);
+            if provider.prefix.is_empty() {
+                return Err(ProvidersError::NoPrefix { file: file.to_owned() });
+            }
+            self.insert(provider);
         }
         Ok(self)
+    }
+
+    /// Adds providers by their prefixes; one with a known prefix replaces the known one.
+    #[must_use]
+    pub fn with_all(mut self, providers: impl IntoIterator<Item = (String, Provider)>) -> Self {
+        for (prefix, provider) in providers {
+            self.insert(Provider { prefix, ..provider });
+        }
+        self
+    }
+
+    fn insert(&mut self, provider: Provider) {
+        self.list.retain(|known| known.prefix != provider.prefix);
+        self.list.push(provider);
     }
 
     /// The provider of a prefix.
@@ -184,5 +218,28 @@ impl Provider {
     /// What is known about a model: the longest beginning of its name that the list has.
     pub fn facts(&self, model: &str) -> Option<&ModelFacts> {
         self.model.iter().filter(|facts| model.starts_with(&facts.name)).max_by_key(|facts| facts.name.len())
+    }
+
+    /// What a model costs. Siblings with similar names often cost something else, so a price holds only for the very
+    /// name in the list, whatever its date.
+    pub fn cost(&self, model: &str, place: Place) -> Cost {
+        let price = self
+            .facts(model)
+            .filter(|facts| is_dated(&model[facts.name.len()..]))
+            .and_then(|facts| facts.price);
+        match (price, place) {
+            (Some(price), _) => Cost::Known(price),
+            (None, Place::Local) => Cost::Free,
+            (None, Place::Hosted) => Cost::Unknown,
+        }
+    }
+}
+
+/// Whether what follows a name is nothing but a date: ``, `-20250514`, `-2024-07-18`, `-latest`.
+fn is_dated(rest: &str) -> bool {
+    match rest.strip_prefix(['-', '@']) {
+        None => rest.is_empty(),
+        Some("latest") => true,
+        Some(date) => date.len() >= 8 && date.bytes().all(|b| b.is_ascii_digit() || b == b'-'),
     }
 }

@@ -3,6 +3,7 @@
 //! The one place that decides who gets a key: the address in the provider's own file, or one the user named. An
 //! address that only a project's file names gets none.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use reqwest::Url;
 use crate::catalog::Profile;
 use crate::http::HttpModel;
 use crate::keys::Keys;
-use crate::providers::{Place, Price, Provider, Providers};
+use crate::providers::{Cost, Place, Provider, Providers};
 use crate::script::{Script, ScriptError};
 use crate::scripted::ScriptedModel;
 use crate::transport::{KeyHeader, Timeouts, Transport, TransportError, is_loopback};
@@ -28,7 +29,8 @@ pub enum Base {
 }
 
 impl Base {
-    fn url(&self) -> &Url {
+    /// The address.
+    pub fn url(&self) -> &Url {
         match self {
             Base::User(url) | Base::Project(url) => url,
         }
@@ -44,6 +46,8 @@ pub struct Settings {
     pub temperature: Option<f32>,
     /// Longest reply.
     pub max_tokens: Option<u32>,
+    /// Requests a minute.
+    pub requests_per_minute: Option<NonZeroU32>,
     /// Window in tokens.
     pub context: Option<u32>,
     /// How much it shall think.
@@ -95,8 +99,8 @@ pub struct Facts {
     pub place: Place,
     /// Its window in tokens.
     pub context: u32,
-    /// What it costs, where that is known.
-    pub price: Option<Price>,
+    /// What it costs.
+    pub cost: Cost,
     /// Why its key, though there is one, is not sent.
     pub key_withheld: Option<String>,
 }
@@ -158,10 +162,46 @@ impl ResolveError {
             ResolveError::UnknownProvider { .. } => {
                 Some("for any OpenAI-compatible server, give its address with --api-base")
             }
-            ResolveError::NoKey { .. } => Some("set it in the environment; keys in .env are not used"),
+            ResolveError::NoKey { .. } => Some(
+                "set it in the environment, or in keys.toml of the data directory; keys in .env are not used",
+            ),
             ResolveError::BadAddress { .. } | ResolveError::Script(_) | ResolveError::Transport(_) => None,
         }
     }
+}
+
+/// Where a model is, as far as its id and the address tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// The provider's prefix.
+    pub provider: String,
+    /// Its protocol.
+    pub wire: Wire,
+    /// Its address.
+    pub base: Url,
+    /// The model's name there.
+    pub name: String,
+    /// Where its provider's models usually run, whatever the address.
+    pub nature: Place,
+}
+
+/// What the ids of cassettes begin with.
+pub(crate) const REPLAY: &str = "replay/";
+
+/// Finds where a model is, without asking anyone. A script or a cassette is nowhere.
+pub fn locate(id: &str, settings: &Settings, providers: &Providers) -> Result<Option<Located>, ResolveError> {
+    if id.starts_with("scripted/") || id.starts_with(REPLAY) {
+        return Ok(None);
+    }
+    let (origin, name) = split(id, settings, providers)?;
+    let provider = origin.provider();
+    Ok(Some(Located {
+        provider: provider.prefix.clone(),
+        wire: provider.wire,
+        base: settings.base.as_ref().map_or(&provider.base, Base::url).clone(),
+        name: name.to_owned(),
+        nature: provider.place,
+    }))
 }
 
 /// Finds a model by its id.
@@ -213,7 +253,7 @@ pub fn resolve(
         provider: provider.prefix.clone(),
         place,
         context,
-        price: facts.and_then(|facts| facts.price),
+        cost: provider.cost(name, place),
         key_withheld,
     };
     Ok(Resolved::Http { model: HttpModel::new(id, provider.wire, base, transport, options), facts })

@@ -212,7 +212,8 @@ fn the_table_is_worth_reading() {
         model("llama3.2:1b", 1.3, 131_072, true),
         Installed::named("my-own-model:latest"),
     ];
-    insta::assert_snapshot!(table(&models, &Families::built_in().unwrap(), Some("qwen2.5-coder:14b")));
+    let families = Families::built_in().unwrap();
+    insta::assert_snapshot!(table(&models, |model| families.profile(model), Some("qwen2.5-coder:14b")));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use gimlet::message::Message;
 use gimlet::model::{Model, ModelEvent, Request};
-use gimlet_models::config::{Author, ConfigError, ModelsConfig, Workshop};
+use gimlet_models::config::{ConfigError, ModelsConfig, Workshop};
 use gimlet_models::layer::{Ledger, Limits};
 use gimlet_models::{Keys, Providers, Settings};
 use raw_server::{Act, Server, open_stream};
@@ -53,15 +53,7 @@ async fn say(model: &dyn Model, task: &str) -> String {
 }
 
 fn workshop<'a>(config: &'a ModelsConfig, providers: &'a Providers, keys: &'a Keys) -> Workshop<'a> {
-    Workshop {
-        config,
-        author: Author::User,
-        providers,
-        keys,
-        settings: Settings::default(),
-        ledger: None,
-        seed: 3,
-    }
+    Workshop { config, providers, keys, settings: Settings::default(), ledger: None, seed: 3 }
 }
 
 #[tokio::test]

@@ -194,6 +194,44 @@ async fn every_failure_ends_in_the_documented_result() {
 }
 
 #[tokio::test]
+async fn a_wrong_content_type_is_judged_by_the_body() {
+    for wire in [Wire::Ollama, Wire::OpenAi, Wire::Anthropic] {
+        let body = match wire {
+            Wire::Ollama => fixture("ollama/text.ndjson"),
+            Wire::OpenAi => fixture("openai/text.sse"),
+            Wire::Anthropic => fixture("anthropic/text.sse"),
+        };
+        let server = Server::start(vec![
+            Act::Send(open_stream("text/plain", body)),
+            Act::Send(open_stream("application/octet-stream", b"\x7fELF\x02\x01")),
+        ])
+        .await;
+        let model = model(&server.base, wire, PATIENT);
+        let (events, error) = ask(&model, hello()).await;
+        assert!(error.is_none() && text(&events).starts_with("Grüße 🦀"), "{wire:?}: {events:?} {error:?}");
+        let (_, error) = ask(&model, hello()).await;
+        assert_eq!(error.unwrap().code(), "MODEL_PROTOCOL", "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reply_is_waited_for_as_long_as_it_moves() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _asked = stream.read(&mut [0; 4096]).await;
+        for byte in good(Wire::OpenAi).chunks(7) {
+            stream.write_all(byte).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    let (events, error) = ask(&model(&base, Wire::OpenAi, PATIENT), hello()).await;
+    assert!(error.is_none() && text(&events).starts_with("Grüße 🦀"), "{events:?} {error:?}");
+}
+
+#[tokio::test]
 async fn nobody_there_is_said_with_the_address() {
     let base = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -294,6 +332,37 @@ async fn refused_fields_are_dropped_once_remembered_and_said() {
         assert!(asked[5].body.get(field).is_none(), "{field} in {}", asked[5].body);
     }
     assert_eq!(asked[5].body["max_completion_tokens"], 1024);
+}
+
+#[tokio::test]
+async fn a_schema_or_a_choice_of_tools_that_is_refused_is_left_out() {
+    let refuse = |message: &str| {
+        let body = json!({"error": {"message": message}}).to_string();
+        Act::Send(answer("400 Bad Request", &[("content-type", "application/json")], body))
+    };
+    let server = Server::start(vec![
+        refuse("extra fields not permitted [loc: body.tool_choice]"),
+        refuse("Cannot use custom grammar constraints with tools."),
+        Act::Send(good(Wire::OpenAi)),
+    ])
+    .await;
+    let tool = gimlet::tool::ToolSpec {
+        name: "look".into(),
+        description: String::new(),
+        input: json!({"type": "object"}),
+        output: None,
+        manner: gimlet::tool::Manner::default(),
+    };
+    let sampling = Sampling { schema: Some(Arc::new(json!({"type": "object"}))), ..Sampling::default() };
+    let request = Request { tools: Arc::new([Arc::new(tool)]), sampling, ..hello() };
+    let (events, error) = ask(&model(&server.base, Wire::OpenAi, PATIENT), request).await;
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(notices(&events).len(), 2, "{events:?}");
+    assert!(notices(&events)[1].contains("replies are not held to a schema"), "{events:?}");
+    let asked = server.asked();
+    assert!(asked[0].body.get("tool_choice").is_some() && asked[0].body.get("response_format").is_some());
+    assert!(asked[2].body.get("tool_choice").is_none() && asked[2].body.get("response_format").is_none());
+    assert!(asked[2].body.get("tools").is_some(), "the tools themselves stay");
 }
 
 #[tokio::test]

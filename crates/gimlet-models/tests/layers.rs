@@ -14,7 +14,7 @@ use gimlet_models::layer::{
     Budget, Concurrency, Ledger, Limits, RateLimit, Rates, Recorder, Replayer, Retry, RetryPolicy, Router,
     Strategy,
 };
-use gimlet_models::providers::Price;
+use gimlet_models::providers::{Cost, Price};
 use gimlet_models::{Script, ScriptedModel};
 use tokio::time::Instant;
 
@@ -232,7 +232,7 @@ async fn one_at_a_time_means_until_the_reply_is_over() {
 #[tokio::test]
 async fn a_budget_ends_the_spending() {
     let ledger = Ledger::new(Limits { tokens: Some(200), dollars: None });
-    let model = Budget::new(scripted("m", &GOOD.repeat(3)), Arc::clone(&ledger), None);
+    let model = Budget::new(scripted("m", &GOOD.repeat(3)), Arc::clone(&ledger), Cost::Free);
     assert!(ask(&model, ask_for("x")).await.error.is_none());
     assert!(ask(&model, ask_for("x")).await.error.is_none());
     let error = ask(&model, ask_for("x")).await.error.unwrap();
@@ -241,22 +241,33 @@ async fn a_budget_ends_the_spending() {
 
     let ledger = Ledger::new(Limits { tokens: None, dollars: Some(0.001) });
     let price = Price { input: 3.0, output: 15.0, cached: None };
-    let model = Budget::new(scripted("m", &GOOD.repeat(3)), Arc::clone(&ledger), Some(price));
+    let model = Budget::new(scripted("m", &GOOD.repeat(3)), Arc::clone(&ledger), Cost::Known(price));
     assert!(ask(&model, ask_for("x")).await.error.is_none());
     assert!(ask(&model, ask_for("x")).await.error.is_none());
     assert!((ledger.spent().dollars - 0.0012).abs() < 1e-9, "{:?}", ledger.spent());
     assert_eq!(ask(&model, ask_for("x")).await.error.unwrap().code(), "BUDGET_EXHAUSTED");
+
+    let secret = Budget::new(
+        scripted("m", GOOD),
+        Ledger::new(Limits { tokens: None, dollars: Some(9.0) }),
+        Cost::Unknown,
+    );
+    let error = ask(&secret, ask_for("x")).await.error.unwrap();
+    assert!(error.to_string().contains("the price of m is not known"), "{error}");
+    let tokens = Ledger::new(Limits { tokens: Some(500), dollars: None });
+    let unlimited = Budget::new(scripted("m", GOOD), tokens, Cost::Unknown);
+    assert!(ask(&unlimited, ask_for("x")).await.error.is_none(), "tokens are counted at any price");
 }
 
 #[tokio::test]
 async fn a_silent_server_is_not_free_and_a_failed_request_is() {
     let ledger = Ledger::new(Limits::default());
     let silent = "[[reply]]\ntext = \"12345678\"\n";
-    ask(&Budget::new(scripted("m", silent), Arc::clone(&ledger), None), ask_for("1234")).await;
+    ask(&Budget::new(scripted("m", silent), Arc::clone(&ledger), Cost::Free), ask_for("1234")).await;
     assert_eq!(ledger.spent().usage, Usage { input: 1, output: 2, ..Usage::default() });
-    ask(&Budget::new(scripted("m", BUSY), Arc::clone(&ledger), None), ask_for("1234")).await;
+    ask(&Budget::new(scripted("m", BUSY), Arc::clone(&ledger), Cost::Free), ask_for("1234")).await;
     assert_eq!(ledger.spent().usage.total(), 3);
-    ask(&Budget::new(scripted("m", CUT_LATE), Arc::clone(&ledger), None), ask_for("1234")).await;
+    ask(&Budget::new(scripted("m", CUT_LATE), Arc::clone(&ledger), Cost::Free), ask_for("1234")).await;
     assert_eq!(ledger.spent().usage.total(), 5, "what was read before the cut counts");
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use gimlet::message::{Message, Usage};
 use gimlet::model::{Model, Request};
-use gimlet_models::providers::{Place, Price};
+use gimlet_models::providers::{Cost, Place, Price};
 use gimlet_models::resolve::{Facts, ResolveError};
 use gimlet_models::wire::{Extra, LengthField, Wire};
 use gimlet_models::{Base, HttpModel, Keys, Providers, Resolved, Settings, resolve};
@@ -146,11 +146,19 @@ fn what_cannot_be_resolved_is_said() {
 
 #[test]
 fn facts_come_from_the_longest_name() {
-    let (model, facts) = http("openai/gpt-4o-mini-2024", &Settings::default());
-    assert_eq!(facts.price, Some(Price { input: 0.15, output: 0.6, cached: Some(0.075) }));
+    let (model, facts) = http("openai/gpt-4o-mini-2024-07-18", &Settings::default());
+    assert_eq!(facts.cost, Cost::Known(Price { input: 0.15, output: 0.6, cached: Some(0.075) }));
+    for sibling in ["gpt-4o-mini-tts", "gpt-5.9", "gpt-5-pro", "o3"] {
+        assert_eq!(
+            http(&format!("openai/{sibling}"), &Settings::default()).1.cost,
+            Cost::Unknown,
+            "{sibling}"
+        );
+    }
+    assert_eq!(http("ollama/qwen3:8b", &Settings::default()).1.cost, Cost::Free);
     assert_eq!(model.options().quirks.length, LengthField::MaxCompletionTokens);
     let (model, facts) = http("openai/gpt-5-nano", &Settings::default());
-    assert_eq!(facts.context, 400_000);
+    assert_eq!(facts.context, 272_000);
     assert!(model.options().quirks.without.contains(Extra::Temperature));
     let usage = Usage { input: 1_000_000, output: 100_000, cached: 400_000, reasoning: 0 };
     let price = Price { input: 3.0, output: 15.0, cached: Some(0.3) };

@@ -8,7 +8,7 @@ use crate::context::{Context, Jail};
 use crate::judge::{Finding, Judge, Level, Structural, basename};
 use crate::paths::PathRules;
 use crate::report::{Report, SegmentReport};
-use crate::rules::{self, Author, ExampleFailure, Rule, RulesError, builtin};
+use crate::rules::{self, Author, ExampleFailure, Rule, RulesError, Shape, builtin};
 use crate::shell::{self, Certainty, Script, Word};
 
 /// The longest text a kernel takes as one argument, so the longest command that can run.
@@ -19,28 +19,46 @@ const MAX_COMMAND: usize = 128 * 1024;
 pub struct Policy {
     user: Vec<Rule>,
     project: Vec<Rule>,
+    secrets: Vec<String>,
     pub(crate) paths: PathRules,
 }
 
 impl Policy {
     /// The shipped rules alone.
     pub fn builtin() -> Self {
-        Policy { user: Vec::new(), project: Vec::new(), paths: builtin().paths.clone() }
+        Policy { user: Vec::new(), project: Vec::new(), secrets: Vec::new(), paths: builtin().paths.clone() }
     }
 
     /// Adds a user's rules. They may turn a question into a yes, never a denial.
     pub fn with_user_rules(self, text: &str, name: &str) -> Result<Self, Box<RulesError>> {
-        self.with_rules(text, name, Author::User)
+        self.with_rules(text, name, Author::User, Shape::Rules)
+    }
+
+    /// The same, from the table `policy` of a file of settings.
+    pub fn with_user_settings(self, text: &str, name: &str) -> Result<Self, Box<RulesError>> {
+        self.with_rules(text, name, Author::User, Shape::Settings)
     }
 
     /// Adds a project's rules. They may only tighten.
     pub fn with_project_rules(self, text: &str, name: &str) -> Result<Self, Box<RulesError>> {
-        self.with_rules(text, name, Author::Project)
+        self.with_rules(text, name, Author::Project, Shape::Rules)
     }
 
-    fn with_rules(mut self, text: &str, name: &str, author: Author) -> Result<Self, Box<RulesError>> {
-        let loaded = rules::load(text, name, author)?;
+    /// The same, from the table `policy` of a file of settings.
+    pub fn with_project_settings(self, text: &str, name: &str) -> Result<Self, Box<RulesError>> {
+        self.with_rules(text, name, Author::Project, Shape::Settings)
+    }
+
+    fn with_rules(
+        mut self,
+        text: &str,
+        name: &str,
+        author: Author,
+        shape: Shape,
+    ) -> Result<Self, Box<RulesError>> {
+        let loaded = rules::load(text, name, author, shape)?;
         loaded.secrets.iter().for_each(|pattern| self.paths.add_secret(pattern));
+        self.secrets.extend(loaded.secrets.iter().cloned());
         match author {
             Author::Builtin | Author::User => self.user.extend(loaded.rules.iter().cloned()),
             Author::Project => self.project.extend(loaded.rules.iter().cloned()),
@@ -56,6 +74,11 @@ impl Policy {
     /// Every rule in force: the user's, the shipped ones, those whose condition is code, the project's.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.all_rules().chain(builtin().structures.iter().map(|structure| &structure.rule))
+    }
+
+    /// Patterns of secret files that users and projects added.
+    pub fn added_secrets(&self) -> &[String] {
+        &self.secrets
     }
 
     /// Names that must not be read or written; other crates ask the same list.

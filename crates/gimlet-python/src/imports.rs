@@ -220,6 +220,68 @@ const INSTEAD: &[(&[&str], &str)] = &[
     (&["tkinter", "pygame", "turtle", "curses"], "there is no screen here: print what you want to show"),
 ];
 
+/// A change to the allowlist that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadChange {
+    /// Not the name of a module.
+    #[error("`{0}` is not the name of a module; write NAME or +NAME to allow one, -NAME to refuse one")]
+    NotAName(String),
+    /// Not on the list, so it cannot be taken off.
+    #[error("`{0}` cannot be taken off the imports: it is not one of them")]
+    NotThere(String),
+    /// Allowed together with its package.
+    #[error("`{0}` cannot be taken off the imports: it comes with `{1}`")]
+    Covered(String, String),
+}
+
+/// The default allowlist with these changes in their order: `NAME` or `+NAME` allows a module, `-NAME` refuses one.
+pub fn changed(changes: &[String]) -> Result<Vec<String>, BadChange> {
+    let mut names: Vec<String> = DEFAULT.iter().map(|name| (*name).to_owned()).collect();
+    for change in changes {
+        let (adds, name) = match change.split_at_checked(1) {
+            Some(("-", name)) => (false, name),
+            Some(("+", name)) => (true, name),
+            Some(_) | None => (true, change.as_str()),
+        };
+        if !is_module_name(name) {
+            return Err(BadChange::NotAName(change.clone()));
+        }
+        let known = names.iter().position(|known| known == name);
+        match (known, adds) {
+            (Some(_), true) => {}
+            (None, true) => names.push(name.to_owned()),
+            (Some(place), false) => drop(names.remove(place)),
+            (None, false) => {
+                let cover = ancestors(name).skip(1).find(|above| names.iter().any(|known| known == above));
+                return Err(match cover {
+                    Some(cover) => BadChange::Covered(name.to_owned(), cover.to_owned()),
+                    None => BadChange::NotThere(name.to_owned()),
+                });
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// The changes that make this allowlist out of the default one.
+pub fn changes(names: &[String]) -> Vec<String> {
+    let added = names.iter().filter(|name| !DEFAULT.contains(&name.as_str())).map(|name| format!("+{name}"));
+    let removed = DEFAULT
+        .iter()
+        .filter(|name| !names.iter().any(|known| known == *name))
+        .map(|name| format!("-{name}"));
+    added.chain(removed).collect()
+}
+
+/// `a.b` or `*`.
+fn is_module_name(name: &str) -> bool {
+    let part = |part: &str| {
+        part.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            && part.chars().all(|each| each.is_alphanumeric() || each == '_')
+    };
+    name == "*" || name.split('.').all(part)
+}
+
 /// Whether a module may be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -290,6 +352,24 @@ mod tests {
 
     fn default() -> Imports {
         Imports::new(&DEFAULT.iter().map(|name| name.to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn changes_are_made_in_their_order_and_checked() {
+        let change = |changes: &[&str]| changed(&changes.iter().map(|c| c.to_string()).collect::<Vec<_>>());
+        let names = change(&["+linecache", "zipfile", "-json", "+re"]).unwrap();
+        assert!(names.contains(&"linecache".to_owned()) && !names.contains(&"json".to_owned()));
+        assert_eq!(changes(&names), ["+linecache", "+zipfile", "-json"]);
+        assert_eq!(changed(&changes(&names)).unwrap(), names);
+        assert_eq!(change(&["-json", "+json"]).map(|names| changes(&names)), Ok(Vec::new()));
+        assert_eq!(change(&["-jsno"]), Err(BadChange::NotThere("jsno".into())));
+        assert_eq!(
+            change(&["-collections.abc"]),
+            Err(BadChange::Covered("collections.abc".into(), "collections".into()))
+        );
+        for bad in ["", "-", "a b", "1x", "a..b", "../x", "--json"] {
+            assert_eq!(change(&[bad]), Err(BadChange::NotAName(bad.into())), "{bad:?}");
+        }
     }
 
     #[test]

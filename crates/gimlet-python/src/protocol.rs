@@ -51,6 +51,10 @@ pub const NEST_ORDER: usize = 5;
 pub const NEST_FORK: u8 = b'F';
 /// Order to kill a worker.
 pub const NEST_KILL: u8 = b'K';
+/// Question how a worker ended. The nest answers with its wait status in four little-endian bytes, or [`NEST_ALIVE`].
+pub const NEST_STATUS: u8 = b'S';
+/// The answer about a worker that has not ended, or that is not known.
+pub const NEST_ALIVE: u32 = u32::MAX;
 
 /// What a session is given.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -17,6 +17,10 @@ pub const VALUE: &str = "__gimlet_value__";
 pub fn keep_last_value(code: &str) -> Option<String> {
     let parsed = parse_module(code).ok()?;
     let Stmt::Expr(last) = parsed.suite().last()? else { return None };
+    // A star alone is no expression; it is left as it is, so that the compiler says so in its own words.
+    if last.value.is_starred_expr() {
+        return None;
+    }
     let (start, end) = (last.value.start().to_usize(), last.value.end().to_usize());
     Some(format!("{}{VALUE} = ({}){}", &code[..start], &code[start..end], &code[end..]))
 }

@@ -19,6 +19,20 @@ async fn every_default_module_can_be_imported() {
     assert_eq!(failed, Vec::<String>::new());
 }
 
+#[test]
+fn the_documentation_names_every_module_and_stand_in() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(here.join("../../docs/python.md")).unwrap();
+    let standins = std::fs::read_dir(here.join("standins")).unwrap().map(|entry| entry.unwrap().path());
+    let standins = standins.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned());
+    let names = gimlet_python::imports::DEFAULT.iter().map(|name| (*name).to_owned());
+    let missing: Vec<String> = names
+        .chain(standins.filter(|name| !name.starts_with('_')))
+        .filter(|name| !page.contains(&format!("`{name}`")) && !page.contains(&format!("`{name}.")))
+        .collect();
+    assert_eq!(missing, Vec::<String>::new());
+}
+
 /// Code and the `repr` of its last expression, as CPython gives it.
 const WORK: &[(&str, &str)] = &[
     ("import json\njson.loads(json.dumps({'a': [1, None, True]}))", "{'a': [1, None, True]}"),

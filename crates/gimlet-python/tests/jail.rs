@@ -7,8 +7,13 @@ use std::process::Command;
 
 use common::{WORKER, config, run, session};
 
+/// Builds a layer in a process that has inherited a descriptor it should not have.
 fn probe(stage: &str) -> String {
-    let output = Command::new(WORKER).args(["probe", stage]).env_clear().output().unwrap();
+    let output = Command::new("/bin/sh")
+        .args(["-c", "exec \"$0\" probe \"$1\" 7</etc/passwd", WORKER, stage])
+        .env_clear()
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -17,12 +22,27 @@ fn probe(stage: &str) -> String {
 fn without_a_jail_the_probe_succeeds() {
     // Else the other tests would prove nothing.
     let text = probe("none");
-    assert!(text.contains("open for reading: DONE"), "{text}");
-    assert!(text.contains("privileges: 0"), "{text}");
+    assert_eq!(text.matches("DONE").count(), 5, "{text}");
+    assert!(!text.contains("refused") && text.contains("privileges: 0"), "{text}");
 }
 
 #[test]
-fn landlock_alone_closes_all_paths() {
+fn inherited_descriptors_are_gone() {
+    let text = probe("descriptors");
+    assert!(text.contains("use an inherited descriptor: refused (9)"), "{text}");
+}
+
+#[test]
+fn the_kernels_limits_alone_bound_what_is_taken() {
+    let text = probe("limit");
+    assert!(!text.contains("DONE") && !text.contains("weakness"), "{text}");
+    assert!(text.contains("open a descriptor: refused (24)"), "{text}");
+    assert!(text.contains("take memory: refused (12)"), "{text}");
+    assert!(text.contains("most core: 0\nmost processes: 0\nmost cpu: 14400\n"), "{text}");
+}
+
+#[test]
+fn landlock_alone_closes_all_paths_ports_and_signals() {
     let text = probe("enter");
     assert!(text.contains("privileges: 1"), "{text}");
     if text.contains("weakness: Landlock") {
@@ -31,11 +51,13 @@ fn landlock_alone_closes_all_paths() {
     }
     assert!(!text.contains("DONE"), "{text}");
     assert!(text.contains("open for reading: refused (13)"), "{text}");
+    assert!(text.contains("connect: refused (13)"), "{text}");
+    assert!(text.contains("signal the parent: refused (1)"), "{text}");
 }
 
 #[test]
 fn the_filter_alone_closes_everything_else() {
-    let text = probe("close");
+    let text = probe("filter");
     assert!(!text.contains("DONE"), "{text}");
     assert!(!text.contains("weakness"), "{text}");
     let refused = text.lines().filter(|line| line.contains("refused (1)")).count();
@@ -54,7 +76,6 @@ async fn a_session_names_its_weaknesses() {
 
 #[tokio::test]
 async fn a_worker_has_its_pipes_and_nothing_else() {
-    // An inheritable descriptor and a secret in the environment, which the worker must not get.
     let session = session(config()).await;
     let pid = worker_pid();
     let descriptors: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))

@@ -5,7 +5,12 @@
 mod common;
 
 use common::{quick, run, spec};
-use gimlet::cell::Executor;
+
+/// Sessions that live at the same time.
+const MANY: usize = 200;
+/// Most kilobytes that an idle one may have of its own.
+const MOST_PRIVATE: u64 = 4096;
+use gimlet::cell::{CellEnd, Executor};
 use gimlet_python::{PythonExecutor, Warmth};
 
 fn children(of: &str) -> Vec<String> {
@@ -19,6 +24,10 @@ fn children(of: &str) -> Vec<String> {
         .collect()
 }
 
+fn kill(pids: &[String]) {
+    assert!(std::process::Command::new("kill").arg("-9").args(pids).status().unwrap().success());
+}
+
 /// Kilobytes of a process that no other shares.
 fn private_kb(pid: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
@@ -28,11 +37,11 @@ fn private_kb(pid: &str) -> u64 {
 
 #[tokio::test]
 async fn nestlings() {
-    let mut config = quick(300);
+    let mut config = quick(3000);
     config.warmth = Warmth::Warm;
     let executor = PythonExecutor::new(config);
     let mut sessions = Vec::new();
-    for number in 0..20 {
+    for number in 0..MANY {
         let mut session = executor.start(&spec()).await.unwrap();
         assert_eq!(
             run(&mut *session, &format!("import json\nmine = {number}\nmine")).await.value(),
@@ -40,11 +49,11 @@ async fn nestlings() {
         );
         sessions.push(session);
     }
-    // One child of ours, the nest; twenty of its own.
+    // One child of ours, the nest; all others are its own.
     let nests = children("self");
     assert_eq!(nests.len(), 1, "{nests:?}");
     let workers = children(&nests[0]);
-    assert_eq!(workers.len(), 20, "{workers:?}");
+    assert_eq!(workers.len(), MANY, "{workers:?}");
     for pid in &workers {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         assert!(status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1"), "{status}");
@@ -54,8 +63,13 @@ async fn nestlings() {
             .collect();
         assert!(targets.iter().all(|to| to.starts_with("pipe:") || to.ends_with("/statm")), "{targets:?}");
     }
-    let private: Vec<u64> = workers.iter().map(|pid| private_kb(pid)).collect();
-    eprintln!("private memory of idle sessions: {private:?} kB; of the nest: {} kB", private_kb(&nests[0]));
+    let mut private: Vec<u64> = workers.iter().map(|pid| private_kb(pid)).collect();
+    private.sort_unstable();
+    assert!(private[MANY / 2] < MOST_PRIVATE, "{private:?}");
+    // Each still has its own variables.
+    for (number, session) in sessions.iter_mut().enumerate() {
+        assert_eq!(run(&mut **session, "mine").await.value(), number.to_string());
+    }
 
     // A hang is killed through the nest, and the session comes back in another worker.
     let session = &mut sessions[7];
@@ -63,6 +77,15 @@ async fn nestlings() {
     assert!(outcome.limit().contains("inside one operation"), "{outcome:?}");
     assert_eq!(run(&mut **session, "mine").await.value(), "7");
     assert!(!children(&nests[0]).is_empty());
+
+    // A nest knows how its workers died.
+    kill(&children(&nests[0]));
+    let outcome = run(&mut **session, "1").await;
+    assert!(
+        matches!(&outcome.end, CellEnd::Crashed { message } if message.contains("signal: 9")),
+        "{outcome:?}"
+    );
+    assert_eq!(run(&mut **session, "mine").await.value(), "7");
 
     // Sessions end with their handles, the nest with the executor.
     drop(sessions);

@@ -22,6 +22,25 @@ async fn everything_lives_on_from_cell_to_cell() {
 }
 
 #[tokio::test]
+async fn names_in_loops_are_the_names_of_the_cell() {
+    let mut session = session(config()).await;
+    let code = "\"\"\"Doc.\"\"\"\nfrom __future__ import annotations\nimport math\ntotal: float = 0\nfor i in range(3):\n    square = i * i\n    total += math.sqrt(square)\nclass C:\n    i = 7\n    both = [i, total]\nd = {k: v for k, v in zip('ab', range(2)) if (last := v) >= 0}\ndef f(i):\n    return [i + j for j in range(2)]\nfor sum in [1]:\n    pass\ndel square\n(i, total, last, C.both, d, f(5), sum, __doc__, [n in globals() for n in ['k', 'v', 'j', 'square', 'x']])";
+    assert_eq!(
+        run(&mut *session, code).await.value(),
+        "(2, 3.0, 1, [7, 3.0], {'a': 0, 'b': 1}, [5, 6], 1, 'Doc.', [False, False, False, False, False])"
+    );
+    assert_eq!(run(&mut *session, "del sum\nfor n in [1]:\n    n = sum([n, i])\nn").await.value(), "3");
+    let outcome = run(&mut *session, "for i in [1]:\n    print(unknwon)").await;
+    assert!(
+        outcome.traceback().contains("line 2, in <module>\n    print(unknwon)\nNameError: name 'unknwon'")
+    );
+    let outcome = run(&mut *session, "for i in [1]:\n    len = len('ab')\nlen").await;
+    assert_eq!(outcome.value(), "2");
+    let outcome = run(&mut *session, "for i in [1]:\n    if '\\d' is '\\d': pass").await;
+    assert_eq!(outcome.stderr.matches("SyntaxWarning").count(), 3, "{outcome:?}");
+}
+
+#[tokio::test]
 async fn prints_arrive_in_order_and_on_their_stream() {
     let outcome =
         once("import sys\nprint('a', 1, sep='-')\nprint('b', file=sys.stderr)\nprint('c', end='')").await;

@@ -140,6 +140,7 @@ impl Told {
             | EventKind::ApprovalDecided { .. }
             | EventKind::AgentStarted(_)
             | EventKind::AgentFinished(_)
+            | EventKind::ContextPruned(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => {}
         }

@@ -16,17 +16,21 @@
 pub mod approver;
 pub mod executor;
 pub mod git;
+pub mod otlp;
 pub mod server;
 pub mod spans;
+pub mod tape;
 pub mod wire;
 
 pub use approver::ScriptedApprover;
 pub use executor::ScriptedExecutor;
 pub use git::GitRepo;
+pub use otlp::{Collecting, ExportedSpan, ExportedStatus, OtlpCollector};
 pub use server::record::Recorded;
 pub use server::rules::{Rule, Violation};
 pub use server::{ModelServer, ModelServerBuilder};
 pub use spans::SpanCollector;
+pub use tape::TapeServer;
 pub use wire::Wire;
 
 /// Ends the test: its ground could not be laid.

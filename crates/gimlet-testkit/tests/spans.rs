@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use gimlet::approval::{Decision, Scope};
 use gimlet::effect::Effect;
+use gimlet::guard::Redactor;
+use gimlet::store::{MemoryStore, Store};
+use gimlet::telemetry::{self, Payloads};
 use gimlet::tool::{ToolCx, ToolError, TypedTool};
 use gimlet::{Agent, Ending, Env, Run};
 use gimlet_models::{Script, ScriptedModel};
@@ -157,4 +160,122 @@ async fn spans_nest_as_the_work_does() {
     );
     let root = all.iter().filter(|span| span.parent.is_none()).count();
     assert_eq!(root, 1, "{}", spans.tree());
+}
+
+/// A call that waits for another thread, and a span opened while it does.
+struct Threaded;
+
+impl TypedTool for Threaded {
+    const NAME: &'static str = "threaded";
+    type Input = ReadInput;
+    type Output = String;
+
+    async fn run(&self, input: ReadInput, _cx: &ToolCx) -> Result<String, ToolError> {
+        let elsewhere = tokio::task::spawn_blocking(move || input.path);
+        let work = async { elsewhere.await.map_err(|error| error.to_string()) };
+        telemetry::sandboxed("read", "thread", 0, |_| "LOST", work)
+            .await
+            .map_err(|error| ToolError::failed("LOST", error))
+    }
+}
+
+/// Every span as a line: its path of names, and its fields but for how long it took.
+fn lines(spans: &SpanCollector) -> Vec<String> {
+    let all = spans.spans();
+    let mut lines: Vec<String> = all
+        .iter()
+        .filter(|span| span.name != "sandbox")
+        .map(|span| {
+            let mut names = vec![span.field("otel.name").unwrap_or_else(|| span.name.clone())];
+            let mut at = span.parent;
+            while let Some(parent) = at {
+                names.push(all[parent].field("otel.name").unwrap_or_else(|| all[parent].name.clone()));
+                at = all[parent].parent;
+            }
+            names.reverse();
+            let mut fields: Vec<String> = span
+                .fields
+                .iter()
+                .filter(|(name, _)| *name != "duration_ms")
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            fields.sort();
+            format!("{} {}", names.join(" > "), fields.join(" "))
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+/// Live spans against the same run told again from its log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_with_agents_code_and_threads_is_told_again_as_it_was() {
+    let script: Script = toml::from_str(
+        r#"
+        [[conversation]]
+        match = "part of it"
+        [[conversation.reply]]
+        calls = [{ name = "threaded", args = { path = "a" } }, { name = "threaded", args = { path = "b" } }]
+        usage = { input = 7, output = 2 }
+        [[conversation.reply]]
+        text = "read"
+        [[conversation]]
+        match = "broken"
+        [[conversation.reply]]
+        fault = { kind = "status", status = 401 }
+        [[reply]]
+        calls = [{ name = "child", args = { task = "part of it" } }, { name = "child", args = { task = "broken" } }]
+        [[reply]]
+        calls = [{ name = "list_files", args = { glob = "*" } }, { name = "threaded", args = { path = "c" } }]
+        [[reply]]
+        text = "done"
+        "#,
+    )
+    .unwrap();
+    let child = Agent::builder(Arc::new(ScriptedModel::new("child/model", script.clone())))
+        .name("child")
+        .tool(Threaded)
+        .build()
+        .unwrap();
+    let agent = Agent::builder(Arc::new(ScriptedModel::new("main/model", script)))
+        .tool(Threaded)
+        .tool(ListFiles)
+        .agent(child)
+        .build()
+        .unwrap();
+    let approver = ScriptedApprover::new([Decision::Deny { feedback: Some("not now".into()) }]);
+    let store = Arc::new(MemoryStore::default());
+    let env = Env {
+        approver: Arc::new(approver),
+        store: store.clone(),
+        payloads: Payloads::Shown,
+        ..Env::default()
+    };
+    let live = SpanCollector::new();
+    let id = async {
+        let run = Run::start(agent, "look", env).await.unwrap();
+        let id = run.id().clone();
+        let ending = run.drive().await.unwrap();
+        assert!(matches!(ending, Ending::Finished(_)), "{ending:?}");
+        id
+    }
+    .with_subscriber(live.subscriber())
+    .await;
+    let sandboxed = live.named("sandbox");
+    assert_eq!(sandboxed.len(), 3, "{}", live.tree());
+    let all = live.spans();
+    assert!(sandboxed.iter().all(|span| all[span.parent.unwrap()].name == "tool_wrapped"), "{}", live.tree());
+
+    let events = store.load(&id).await.unwrap();
+    let told = SpanCollector::new();
+    tracing::subscriber::with_default(told.subscriber(), || {
+        telemetry::retell(&events, Payloads::Shown, &Redactor::default(), |_| {});
+    });
+    assert!(told.spans().iter().all(|span| span.finished), "{}", told.tree());
+    let (live, told) = (lines(&live), lines(&told));
+    assert_eq!(live, told);
+    assert!(
+        live.iter().any(|line| line.contains("result.ok=false") && line.contains("llm child/model")),
+        "{live:#?}"
+    );
 }

@@ -1,22 +1,17 @@
-//! `rg_search` and `list_files` beside the `rg` binary, on the same generated tree of 100,000 files in the same run.
-//!
-//! Without `rg` on the path only our side is measured.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+//! `rg_search` and `list_files` beside the `rg` binary on the path, on the same generated tree of 100,000 files, in turns.
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a bench reports, and fails loudly")]
 
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+use std::time::Instant;
 
-use divan::Bencher;
 use gimlet_tools::{Root, list_files, rg_search};
 
 const FILES: usize = 100_000;
-
-fn main() {
-    divan::main();
-}
+const ROUNDS: usize = 9;
 
 /// A tree of small source files, made once and kept for the next run.
 static TREE: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -43,43 +38,41 @@ static TREE: LazyLock<PathBuf> = LazyLock::new(|| {
     root
 });
 
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 fn rg(arguments: &[&str]) {
     let status = Command::new("rg").args(arguments).current_dir(&*TREE).stdout(Stdio::null()).status();
     assert!(status.expect("rg runs").success());
 }
 
-fn rg_is_here() -> bool {
-    Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_ok()
+/// Runs both in turns, so that whatever else the machine does meets both alike, and tells the ratio.
+fn compare(what: &str, ours: impl Fn() -> usize, rg_arguments: &[&str]) {
+    let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        assert!(std::hint::black_box(ours()) > 0);
+        mine.push(began.elapsed());
+        let began = Instant::now();
+        rg(rg_arguments);
+        theirs.push(began.elapsed());
+    }
+    mine.sort();
+    theirs.sort();
+    let ratio = |at: usize| mine[at].as_secs_f64() / theirs[at].as_secs_f64();
+    println!(
+        "{what}: {:.2}x the time of rg in the best of {ROUNDS} rounds ({:?} to {:?}), {:.2}x in the median one",
+        ratio(0),
+        mine[0],
+        theirs[0],
+        ratio(ROUNDS / 2)
+    );
 }
 
-#[divan::bench(sample_count = 10)]
-fn search_ours(bencher: Bencher<'_, '_>) {
+fn main() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let root = Root::open(&*TREE).expect("a root");
     let input = rg_search::Input { pattern: "the n[e]+dle".into(), glob: "*".into(), limit: 50 };
-    bencher.bench_local(|| rg_search::search(&root, threads(), &input, &|| false).expect("matches").count);
-}
-
-#[divan::bench(sample_count = 10)]
-fn search_rg(bencher: Bencher<'_, '_>) {
-    if rg_is_here() {
-        bencher.bench_local(|| rg(&["--line-number", "--no-heading", "the n[e]+dle"]));
-    }
-}
-
-#[divan::bench(sample_count = 10)]
-fn list_ours(bencher: Bencher<'_, '_>) {
-    let root = Root::open(&*TREE).expect("a root");
+    let search = || rg_search::search(&root, threads, &input, &|| false).expect("matches").count;
+    compare("rg_search", search, &["--line-number", "--no-heading", "the n[e]+dle"]);
     let input = list_files::Input { glob: "*.py".into(), limit: 100 };
-    bencher.bench_local(|| list_files::list(&root, &input, &|| false).expect("files").total_matches);
-}
-
-#[divan::bench(sample_count = 10)]
-fn list_rg(bencher: Bencher<'_, '_>) {
-    if rg_is_here() {
-        bencher.bench_local(|| rg(&["--files", "--glob", "*.py"]));
-    }
+    let list = || list_files::list(&root, &input, &|| false).expect("files").total_matches;
+    compare("list_files", list, &["--files", "--glob", "*.py"]);
 }

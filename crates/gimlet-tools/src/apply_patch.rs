@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use gimlet::effect::Effect;
+use gimlet::patch::PatchValidator;
 use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::code;
-use crate::patch::{PatchEntry, PatchValidator, Patches, Stage, Undo, is_written, write_changes};
+use crate::patch::{PatchEntry, Patches, Stage, Undo, is_written, write_changes};
 use crate::propose_patch_unified::check;
 use crate::root::Root;
 
@@ -84,18 +85,20 @@ pub async fn apply(
     cancel: &CancellationToken,
 ) -> Result<Output, ToolError> {
     let patch = patches.get(&input.patch_id)?;
-    let files_changed = match patch.stage {
+    let (files_changed, validated_by) = match patch.stage {
         Stage::Applied => {
             let message = format!("{} has been applied already", patch.id);
             return Err(ToolError::failed(code::PATCH_APPLY_FAILED, message).with("patch_id", patch.id));
         }
-        Stage::Applying if is_written(root, &patch.changes) => patch.paths(),
+        Stage::Applying if is_written(root, &patch.changes) => {
+            (patch.paths(), "the files themselves: they were written before the program stopped".into())
+        }
         Stage::Proposed | Stage::Applying | Stage::Undone => {
-            check(validator, &patch, cancel, code::PATCH_APPLY_FAILED).await?;
+            let validated = check(root, validator, &patch, cancel, code::PATCH_APPLY_FAILED).await?;
             patches.step(PatchEntry::Applying(Undo::of(root, &patch.id, &patch.changes))).await?;
             // Not on another thread: a call dropped here would leave writing behind that nobody waits for.
             match write_changes(root, &patch.changes) {
-                Ok(paths) => paths,
+                Ok(paths) => (paths, validated.by),
                 Err(error) => {
                     patches.step(PatchEntry::Failed { id: patch.id.clone() }).await?;
                     return Err(error.with("patch_id", patch.id));
@@ -110,6 +113,6 @@ pub async fn apply(
         patch_id: patch.id,
         intent: patch.intent,
         files_changed,
-        validated_by: validator.name().into(),
+        validated_by,
     })
 }

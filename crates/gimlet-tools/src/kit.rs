@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use gimlet::command::{CommandRunner, Environment, Permissions};
+use gimlet::patch::PatchValidator;
 use gimlet::tool::{Tool, tool};
 
 use crate::apply_patch::ApplyPatch;
-use crate::command::{CommandRunner, Environment};
 use crate::file_info::FileInfo;
 use crate::git::Git;
 use crate::git_changed_files::GitChangedFiles;
@@ -14,7 +15,7 @@ use crate::git_log::GitLog;
 use crate::git_status::GitStatus;
 use crate::list_definitions::ListDefinitions;
 use crate::list_files::ListFiles;
-use crate::patch::{PatchValidator, Patches};
+use crate::patch::Patches;
 use crate::propose_patch::ProposePatch;
 use crate::propose_patch_unified::ProposePatchUnified;
 use crate::read_file::{Page, ReadFile};
@@ -44,6 +45,8 @@ pub struct Kit {
     pub validator: Arc<dyn PatchValidator>,
     /// Who runs commands.
     pub runner: Arc<dyn CommandRunner>,
+    /// What commands may touch unasked.
+    pub permissions: Permissions,
 }
 
 impl Kit {
@@ -70,8 +73,12 @@ impl Kit {
     /// The tools that change files or run commands, in a stable order.
     pub fn changing(&self) -> Vec<Arc<dyn Tool>> {
         let (root, patches, validator) = (&self.root, &self.patches, &self.validator);
-        let shell =
-            Shell { root: root.clone(), environment: self.environment.clone(), runner: self.runner.clone() };
+        let shell = Shell {
+            root: root.clone(),
+            environment: self.environment.clone(),
+            runner: self.runner.clone(),
+            permissions: self.permissions,
+        };
         vec![
             tool(ProposePatchUnified {
                 root: root.clone(),

@@ -8,6 +8,7 @@ pub mod apply_patch;
 pub mod code;
 pub mod command;
 pub mod file_info;
+pub mod gate;
 pub mod git;
 pub mod git_changed_files;
 pub mod git_diff;
@@ -32,6 +33,7 @@ pub mod syntax;
 mod blocking;
 mod kit;
 mod lines;
+mod query;
 mod walk;
 
 pub use kit::Kit;

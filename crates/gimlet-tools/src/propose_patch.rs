@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use gimlet::effect::Effect;
+use gimlet::patch::PatchValidator;
 use gimlet::tool::{ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
-use crate::patch::{PatchValidator, Patches, propose_texts};
+use crate::patch::{Patches, propose_texts};
 use crate::propose_patch_unified::{Output, keep};
 use crate::root::Root;
 
@@ -52,6 +53,6 @@ impl TypedTool for ProposePatch {
             propose_texts(&root, &input.intent, &input.file_path, &input.original_content, &input.new_content)
         })
         .await?;
-        keep(&self.patches, self.validator.as_ref(), proposal, &cx.cancel).await
+        keep(&self.root, &self.patches, self.validator.as_ref(), proposal, &cx.cancel).await
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use gimlet::effect::Effect;
+use gimlet::patch::{Draft, PatchValidator, Validated, ValidationError};
+use gimlet::telemetry::sandboxed;
 use gimlet::tool::{ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,9 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
 use crate::code;
-use crate::patch::{
-    PatchEntry, PatchValidator, Patches, Proposal, ValidationError, named_files, propose_diff,
-};
+use crate::patch::{PatchEntry, Patches, Proposal, named_files, propose_diff};
 use crate::root::Root;
 
 /// Characters of a diff shown in a result; `show_patch` shows all.
@@ -73,24 +73,25 @@ impl TypedTool for ProposePatchUnified {
         let root = self.root.clone();
         let propose = move || propose_diff(&root, &input.intent, &input.unified_diff);
         let proposal = blocking(&cx.cancel, move |_| propose()).await?;
-        keep(&self.patches, self.validator.as_ref(), proposal, &cx.cancel).await
+        keep(&self.root, &self.patches, self.validator.as_ref(), proposal, &cx.cancel).await
     }
 }
 
 /// Checks a proposal and keeps it.
 pub async fn keep(
+    root: &Root,
     patches: &Patches,
     validator: &dyn PatchValidator,
     proposal: Proposal,
     cancel: &CancellationToken,
 ) -> Result<Output, ToolError> {
-    check(validator, &proposal, cancel, code::INVALID_DIFF).await?;
+    let validated = check(root, validator, &proposal, cancel, code::INVALID_DIFF).await?;
     let output = Output {
         patch_id: proposal.id.clone(),
         intent: proposal.intent.clone(),
         file_path: proposal.file_path(),
         diff_preview: preview(&proposal.diff),
-        validated_by: validator.name().into(),
+        validated_by: validated.by,
         notes: proposal.notes.clone(),
         message: format!("not applied yet; call apply_patch with patch_id {}", proposal.id),
     };
@@ -100,16 +101,23 @@ pub async fn keep(
 
 /// Asks the validator. A patch that cannot be checked is not let through.
 pub(crate) async fn check(
+    root: &Root,
     validator: &dyn PatchValidator,
     proposal: &Proposal,
     cancel: &CancellationToken,
     word: &str,
-) -> Result<(), ToolError> {
-    validator.validate(&proposal.changes, &proposal.diff, cancel).await.map_err(|error| {
-        let failed = ToolError::failed(word, error.to_string()).with("validated_by", validator.name());
+) -> Result<Validated, ToolError> {
+    let word_of = |error: &ValidationError| match error {
+        ValidationError::Refused { .. } => "REFUSED",
+        ValidationError::Unavailable { .. } => "UNAVAILABLE",
+    };
+    let draft = Draft { root: root.path(), changes: &proposal.changes, diff: &proposal.diff };
+    let checked = validator.validate(draft, cancel);
+    sandboxed("validate_patch", validator.name(), draft.diff.len(), word_of, checked).await.map_err(|error| {
+        let failed = ToolError::failed(word, error.to_string()).with("validated_by", error.by());
         match error {
-            ValidationError::Refused(said) => failed.with("stderr", said),
-            ValidationError::Unavailable(_) => failed,
+            ValidationError::Refused { said, .. } => failed.with("stderr", said),
+            ValidationError::Unavailable { .. } => failed,
         }
     })
 }

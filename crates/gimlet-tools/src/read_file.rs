@@ -10,18 +10,20 @@ use crate::code;
 use crate::lines::TextFile;
 use crate::root::Root;
 
-/// How much a call returns when no last line is asked for: whole lines, at least one.
+/// How much a call returns: without a last line whole lines up to a page, at least one; with one, no more than a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// Most lines.
     pub lines: usize,
     /// Most characters.
     pub chars: usize,
+    /// Most lines that may be asked for by a first and a last line.
+    pub range: usize,
 }
 
 impl Default for Page {
     fn default() -> Self {
-        Page { lines: 150, chars: 3000 }
+        Page { lines: 150, chars: 3000, range: 1000 }
     }
 }
 
@@ -103,6 +105,10 @@ pub fn read(root: &Root, page: Page, input: &Input, stop: &dyn Fn() -> bool) -> 
     }
     if let Some(end) = input.end_line.filter(|end| *end < input.start_line) {
         return Err(wrong_range(format!("the range {}-{end} ends before it starts", input.start_line)));
+    }
+    if let Some(end) = input.end_line.filter(|end| end - input.start_line >= page.range) {
+        let message = format!("the range {}-{end} is longer than {} lines", input.start_line, page.range);
+        return Err(wrong_range(message).with("max_lines", page.range));
     }
 
     let mut file = TextFile::open(root, &path)?;
@@ -231,6 +237,8 @@ mod tests {
         assert_eq!(word(&call(&root, "a.txt", 2, None).unwrap_err()), code::INVALID_LINE_RANGE);
         assert_eq!(word(&call(&root, "a.txt", 0, None).unwrap_err()), code::INVALID_LINE_RANGE);
         assert_eq!(word(&call(&root, "a.txt", 3, Some(2)).unwrap_err()), code::INVALID_LINE_RANGE);
+        assert_eq!(word(&call(&root, "a.txt", 1, Some(1001)).unwrap_err()), code::INVALID_LINE_RANGE);
+        assert!(call(&root, "a.txt", 1, Some(1000)).is_ok());
         let latin = call(&root, "latin", 1, None).unwrap();
         assert_eq!(latin.lines, "caf\u{fffd}\nplain\n");
         assert!(latin.note.is_some());

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gimlet::command::{
+    Captured, Command, CommandRunner, End, Environment, Finished, Invocation, Missing, Permission,
+    Permissions,
+};
 use gimlet::effect::Effect;
 use gimlet::tool::{Keep, Manner, ToolCx, ToolError, TypedTool, code as core};
 use schemars::JsonSchema;
@@ -11,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::code;
-use crate::command::{Captured, Command, CommandRunner, End, Environment, Finished, Invocation};
+use crate::command::invocation;
 use crate::root::Root;
 
 /// Most bytes kept of each stream. More than a model is shown: the rest is stored, and the memory stays bounded.
@@ -30,6 +34,8 @@ pub struct Shell {
     pub environment: Environment,
     /// Who runs them.
     pub runner: Arc<dyn CommandRunner>,
+    /// What they may touch unasked.
+    pub permissions: Permissions,
 }
 
 /// The tool.
@@ -48,6 +54,9 @@ pub struct Input {
     #[serde(default = "sixty")]
     #[schemars(range(min = 1, max = 3600))]
     pub timeout: u64,
+    /// Leave out. Only when a result's `missing` names a permission: that permission; a person is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<Permission>,
 }
 
 fn sixty() -> u64 {
@@ -69,6 +78,9 @@ pub struct Output {
     pub seconds: f64,
     /// Where it ran.
     pub ran_in: String,
+    /// Permissions it seems to have failed for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
     /// What was too much to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -84,7 +96,7 @@ impl TypedTool for RunCmd {
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Run { command: checked(&input.cmd)?.into(), cwd: PathBuf::new() }])
+        Ok(effects(checked(&input.cmd)?, &input.permissions))
     }
 
     fn preview(&self, input: &Input) -> Option<String> {
@@ -92,7 +104,9 @@ impl TypedTool for RunCmd {
     }
 
     async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
-        run(&self.shell, &input.cmd, input.timeout, &cx.cancel).await
+        let output = run(&self.shell, &input.cmd, input.timeout, &input.permissions, &cx.cancel).await?;
+        tell_missing(&output, cx).await;
+        Ok(output)
     }
 }
 
@@ -104,11 +118,85 @@ pub(crate) fn manner() -> Manner {
 
 /// What a person sees before agreeing.
 pub(crate) fn preview(shell: &Shell, cmd: &str) -> String {
-    let how = match Invocation::of(cmd) {
+    let how = match invocation(cmd) {
         Invocation::Direct(_) => "without a shell",
         Invocation::Shell(_) => "by /bin/sh",
     };
     format!("{cmd}\n(in {}, {how}, {})", shell.root.path().display(), shell.runner.name())
+}
+
+/// What a command would do: run, and whatever it needs beyond what every command may.
+pub(crate) fn effects(cmd: &str, asked: &[Permission]) -> Vec<Effect> {
+    let mut effects = vec![Effect::Run { command: cmd.into(), cwd: PathBuf::new() }];
+    effects.extend(needed(cmd, asked).into_iter().map(|permission| match permission {
+        Permission::Network => Effect::Network { host: "any".into() },
+        Permission::WriteGit => Effect::Opaque { what: "change .git".into() },
+        Permission::WriteWorkspace => Effect::Opaque { what: "change files of the project".into() },
+        Permission::Unrestricted => Effect::Opaque { what: "run without a jail".into() },
+    }));
+    effects
+}
+
+/// The permissions a command is to have: what was asked for, and what a git command cannot do without.
+fn needed(cmd: &str, asked: &[Permission]) -> Vec<Permission> {
+    const NETWORK: &[&str] = &["clone", "fetch", "ls-remote", "pull", "push"];
+    const WRITING: &[&str] = &[
+        "add",
+        "am",
+        "bisect",
+        "branch",
+        "checkout",
+        "cherry-pick",
+        "clean",
+        "clone",
+        "commit",
+        "config",
+        "fetch",
+        "gc",
+        "init",
+        "merge",
+        "mv",
+        "notes",
+        "pull",
+        "push",
+        "rebase",
+        "remote",
+        "reset",
+        "restore",
+        "revert",
+        "rm",
+        "stash",
+        "submodule",
+        "switch",
+        "tag",
+        "update-index",
+        "worktree",
+    ];
+    let mut needed = asked.to_vec();
+    if let Invocation::Direct(words) = invocation(cmd)
+        && words.first().is_some_and(|program| program == "git")
+    {
+        let is_one_of =
+            |names: &[&str]| names.iter().any(|name| words.get(1).is_some_and(|word| word == *name));
+        needed.extend(is_one_of(WRITING).then_some(Permission::WriteGit));
+        needed.extend(is_one_of(NETWORK).then_some(Permission::Network));
+    }
+    needed.sort();
+    needed.dedup();
+    needed
+}
+
+/// Tells the person what a command seems to have failed for; the model reads it in the result.
+pub(crate) async fn tell_missing(output: &Output, cx: &ToolCx) {
+    for missing in &output.missing {
+        let permission = match missing.permission {
+            Permission::WriteWorkspace => "to change the project",
+            Permission::WriteGit => "to change .git and the top of the project",
+            Permission::Network => "to use the network",
+            Permission::Unrestricted => "to touch files outside the project",
+        };
+        cx.notice(format!("the jail did not allow `{}` {permission}: {}", output.cmd, missing.because)).await;
+    }
 }
 
 pub(crate) fn checked(cmd: &str) -> Result<&str, ToolError> {
@@ -126,15 +214,18 @@ pub async fn run(
     shell: &Shell,
     cmd: &str,
     seconds: u64,
+    asked: &[Permission],
     cancel: &CancellationToken,
 ) -> Result<Output, ToolError> {
     let command = Command {
         text: checked(cmd)?.into(),
-        invocation: Invocation::of(cmd),
+        invocation: invocation(cmd),
+        root: shell.root.path().to_path_buf(),
         cwd: shell.root.path().to_path_buf(),
         environment: shell.environment.clone().with("TERM", "dumb").with("NO_COLOR", "1"),
         timeout: Duration::from_secs(seconds.clamp(1, MOST_SECONDS)),
         keep: KEPT_BYTES,
+        permissions: needed(cmd, asked).into_iter().fold(shell.permissions, Permissions::with),
     };
     let finished = shell.runner.run(&command, cancel).await.map_err(|error| {
         ToolError::failed(code::CMD_FAILED, format!("the command cannot be started: {error}"))
@@ -161,7 +252,8 @@ pub async fn run(
         stdout_tail: finished.stdout.text(),
         stderr_tail: finished.stderr.text(),
         seconds: (finished.duration.as_secs_f64() * 1000.0).round() / 1000.0,
-        ran_in: shell.runner.name().into(),
+        ran_in: finished.isolation,
+        missing: finished.missing,
         note: note(&finished.stdout, &finished.stderr),
     })
 }

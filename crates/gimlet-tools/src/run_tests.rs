@@ -1,7 +1,6 @@
 //! `run_tests`: the project's tests, by the command its files suggest.
 
-use std::path::PathBuf;
-
+use gimlet::command::Permission;
 use gimlet::effect::Effect;
 use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
@@ -10,7 +9,7 @@ use serde::Deserialize;
 use crate::code;
 use crate::lines::read_all;
 use crate::root::Root;
-use crate::run_cmd::{Output, Shell, checked, manner, preview, run};
+use crate::run_cmd::{Output, Shell, checked, effects, manner, preview, run, tell_missing};
 
 /// The tool.
 #[derive(Clone)]
@@ -29,6 +28,9 @@ pub struct Input {
     #[serde(default = "three_hundred")]
     #[schemars(range(min = 1, max = 3600))]
     pub timeout: u64,
+    /// Leave out. Only when a result's `missing` names a permission: that permission; a person is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<Permission>,
 }
 
 fn three_hundred() -> u64 {
@@ -45,7 +47,7 @@ impl TypedTool for RunTests {
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Run { command: command(&self.shell.root, input)?, cwd: PathBuf::new() }])
+        Ok(effects(&command(&self.shell.root, input)?, &input.permissions))
     }
 
     fn preview(&self, input: &Input) -> Option<String> {
@@ -54,7 +56,9 @@ impl TypedTool for RunTests {
 
     async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
         let command = command(&self.shell.root, &input)?;
-        run(&self.shell, &command, input.timeout, &cx.cancel).await
+        let output = run(&self.shell, &command, input.timeout, &input.permissions, &cx.cancel).await?;
+        tell_missing(&output, cx).await;
+        Ok(output)
     }
 }
 
@@ -156,7 +160,8 @@ mod tests {
     fn a_given_command_wins_and_none_is_an_error() {
         let temp = tempfile::tempdir().unwrap();
         let root = Root::open(temp.path()).unwrap();
-        let input = |cmd: Option<&str>| Input { test_cmd: cmd.map(Into::into), timeout: 1 };
+        let input =
+            |cmd: Option<&str>| Input { test_cmd: cmd.map(Into::into), timeout: 1, permissions: Vec::new() };
         assert_eq!(command(&root, &input(Some("./t"))).unwrap(), "./t");
         for cmd in [None, Some("  ")] {
             assert!(command(&root, &input(cmd)).unwrap_err().to_string().starts_with(code::NO_TESTS_FOUND));

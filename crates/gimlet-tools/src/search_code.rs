@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gimlet::effect::Effect;
-use gimlet::tool::{ToolCx, ToolError, TypedTool, code as core};
+use gimlet::tool::{ToolCx, ToolError, TypedTool};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocking::blocking;
 use crate::lines::read_all;
-use crate::rg_search::{matcher, search_files};
+use crate::query::Query;
 use crate::root::Root;
 use crate::syntax::{Language, MOST_BYTES, Outline, Part};
 use crate::walk::{self, FileGlob};
@@ -112,44 +112,32 @@ pub fn search(
     input: &Input,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Output, ToolError> {
-    if input.pattern.is_empty() {
-        return Err(ToolError::failed(core::VALIDATION_FAILED, "the pattern is empty"));
-    }
-    let (matcher, literal) = matcher(&input.pattern, input.ignore_case)?;
-    let files = files(root, &input.file_path, stop)?;
-    let (found, truncated) = search_files(root, &matcher, &files, threads, input.limit, stop)?;
-    let mut matches = Vec::with_capacity(found.len());
-    for of_file in found.chunk_by(|a, b| a.file == b.file) {
+    let limit = input.limit;
+    let query =
+        Query { pattern: &input.pattern, ignore_case: input.ignore_case, limit, narrower: "file_path" };
+    let found = query.run(root, threads, stop, || files(root, &input.file_path, stop))?;
+    let mut matches = Vec::with_capacity(found.matches.len());
+    for of_file in found.matches.chunk_by(|a, b| a.file == b.file) {
         let context = of_file.first().and_then(|first| Context::of(root, &first.file));
-        for found in of_file {
-            let line = usize::try_from(found.line).unwrap_or_default();
-            let place = context.as_ref().map(|context| context.place(&matcher, line));
+        for one in of_file {
+            let line = usize::try_from(one.line).unwrap_or_default();
+            let place = context.as_ref().map(|context| context.place(&found.matcher, line));
             let (inside, part) = place.map_or((None, None), |(inside, part)| (inside, Some(part)));
             matches.push(Match {
-                file: found.file.clone(),
-                line: found.line,
-                text: found.text.clone(),
+                file: one.file.clone(),
+                line: one.line,
+                text: one.text.clone(),
                 inside,
                 part,
             });
         }
     }
-    let mut notes = Vec::new();
-    if literal {
-        notes.push("the pattern is no regular expression and was searched as plain text".to_owned());
-    }
-    if matches.is_empty() {
-        notes.push(format!("no matches in {} files", files.len()));
-    }
-    if truncated {
-        notes.push(format!("only the first {}; use a narrower pattern or a file_path", input.limit));
-    }
     Ok(Output {
         count: matches.len(),
         matches,
         pattern: input.pattern.clone(),
-        truncated,
-        message: (!notes.is_empty()).then(|| notes.join("; ")),
+        truncated: found.truncated,
+        message: found.message,
     })
 }
 

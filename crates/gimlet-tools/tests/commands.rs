@@ -5,9 +5,10 @@ use std::fs;
 use std::io::Read;
 use std::sync::Arc;
 
+use gimlet::command::{Environment, Invocation, Permissions};
 use gimlet::tool::ToolError;
 use gimlet_tools::Root;
-use gimlet_tools::command::{Environment, HostRunner, Invocation};
+use gimlet_tools::command::{HostRunner, invocation};
 use gimlet_tools::run_cmd::{Output, Shell, run};
 use tokio_util::sync::CancellationToken;
 
@@ -18,13 +19,14 @@ fn shell() -> (tempfile::TempDir, Shell) {
         root: Root::open(temp.path()).unwrap(),
         environment: Environment::allowed(given),
         runner: Arc::new(HostRunner),
+        permissions: Permissions::default(),
     };
     (temp, shell)
 }
 
 async fn go(cmd: &str) -> Output {
     let (_temp, shell) = shell();
-    run(&shell, cmd, 60, &CancellationToken::new()).await.unwrap()
+    run(&shell, cmd, 60, &[], &CancellationToken::new()).await.unwrap()
 }
 
 /// Whether a process has ended, even if nobody has collected it yet.
@@ -69,7 +71,7 @@ async fn exit_codes_and_both_streams_come_back() {
 async fn a_plain_command_gets_no_shell() {
     assert_eq!(go("printf %s 'a | b; $HOME'").await.stdout_tail, "a | b; $HOME");
     let (_temp, shell) = shell();
-    let error = run(&shell, "no-such-program-here", 60, &CancellationToken::new()).await.unwrap_err();
+    let error = run(&shell, "no-such-program-here", 60, &[], &CancellationToken::new()).await.unwrap_err();
     assert!(error.to_string().starts_with("CMD_FAILED"), "{error}");
 }
 
@@ -78,9 +80,9 @@ async fn it_runs_in_the_root_without_input_and_without_secrets() {
     let (temp, shell) = shell();
     fs::write(temp.path().join("here"), "").unwrap();
     let cancel = CancellationToken::new();
-    assert_eq!(run(&shell, "ls", 60, &cancel).await.unwrap().stdout_tail, "here\n");
-    assert_eq!(run(&shell, "cat", 60, &cancel).await.unwrap().exit, 0);
-    let environment = run(&shell, "env", 60, &cancel).await.unwrap().stdout_tail;
+    assert_eq!(run(&shell, "ls", 60, &[], &cancel).await.unwrap().stdout_tail, "here\n");
+    assert_eq!(run(&shell, "cat", 60, &[], &cancel).await.unwrap().exit, 0);
+    let environment = run(&shell, "env", 60, &[], &cancel).await.unwrap().stdout_tail;
     assert!(environment.contains("PATH=") && !environment.contains("hush"));
 }
 
@@ -96,7 +98,7 @@ async fn the_end_of_much_output_survives() {
 async fn a_timeout_kills_the_whole_group_and_keeps_the_last_words() {
     let (_temp, shell) = shell();
     let cmd = "sleep 1000 & echo $!; echo working; wait";
-    let error = run(&shell, cmd, 1, &CancellationToken::new()).await.unwrap_err();
+    let error = run(&shell, cmd, 1, &[], &CancellationToken::new()).await.unwrap_err();
     assert_eq!(error.to_string(), "CMD_TIMEOUT: killed after 1 s");
     let said = context(&error, "stdout_tail");
     assert!(said.ends_with("working\n"));
@@ -119,7 +121,7 @@ async fn start(
     assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
     let (shell, cancel) = (shell.clone(), CancellationToken::new());
     let token = cancel.clone();
-    (async move { run(&shell, "(sleep 1000 & echo $! > fifo; wait)", 1000, &token).await }, cancel)
+    (async move { run(&shell, "(sleep 1000 & echo $! > fifo; wait)", 1000, &[], &token).await }, cancel)
 }
 
 async fn told(fifo: &std::path::Path) -> String {
@@ -162,7 +164,7 @@ async fn a_dropped_command_is_killed() {
 async fn an_empty_command_is_refused() {
     let (_temp, shell) = shell();
     for cmd in ["", "  ", "echo \0"] {
-        let error = run(&shell, cmd, 60, &CancellationToken::new()).await.unwrap_err();
+        let error = run(&shell, cmd, 60, &[], &CancellationToken::new()).await.unwrap_err();
         assert!(error.to_string().starts_with("VALIDATION_FAILED"), "{error}");
     }
 }
@@ -173,7 +175,7 @@ proptest::proptest! {
     /// What runs without a shell has the very words a shell would have given it.
     #[test]
     fn words_are_those_of_a_shell(text in "[ab'\"\\\\ $`*~#=\t!%{}\\[\\]?;é-]{1,12}") {
-        if let Invocation::Direct(words) = Invocation::of(&text) {
+        if let Invocation::Direct(words) = invocation(&text) {
             let script = format!("printf '%s\\0' {text}");
             let shell = std::process::Command::new("/bin/sh").args(["-c", &script]).output().unwrap();
             let said = String::from_utf8(shell.stdout).unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gimlet_tools::command::Environment;
+use gimlet::command::Environment;
 use gimlet_tools::git::Git;
 use gimlet_tools::{Root, git_changed_files, git_diff, git_log, git_status};
 use tokio_util::sync::CancellationToken;

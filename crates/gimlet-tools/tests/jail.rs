@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gimlet::command::{Environment, Permissions};
 use gimlet::effect::Effect;
 use gimlet::tool::{Tool, ToolError};
-use gimlet_tools::command::{Environment, HostRunner};
+use gimlet_tools::command::HostRunner;
 use gimlet_tools::git::Git;
 use gimlet_tools::patch::{self, Patches, ScratchValidator};
 use gimlet_tools::read_file::Page;
@@ -106,6 +107,7 @@ impl Trap {
             patches: Patches::default(),
             validator: Arc::new(ScratchValidator { environment: environment.clone() }),
             runner: Arc::new(HostRunner),
+            permissions: Permissions::default(),
             environment,
         }
     }

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gimlet::command::Environment;
 use gimlet::effect::Effect;
+use gimlet::patch::{Draft, FileChange, FileState, PatchValidator};
 use gimlet::tool::{ToolError, TypedTool};
 use gimlet_tools::apply_patch::{self, ApplyPatch};
-use gimlet_tools::command::Environment;
 use gimlet_tools::patch::{
-    self, FileChange, FileState, PatchEntry, PatchLog, PatchValidator, Patches, ScratchValidator, Stage,
-    Undo, propose_diff, propose_texts, write_changes,
+    self, PatchEntry, PatchLog, Patches, ScratchValidator, Stage, Undo, propose_diff, propose_texts,
+    write_changes,
 };
 use gimlet_tools::propose_patch_unified::{self, keep};
 use gimlet_tools::{Root, show_patch};
@@ -51,6 +52,10 @@ fn fill(folder: &Path, tree: &Tree) {
         fs::set_permissions(&path, fs::Permissions::from_mode(if *executable { 0o755 } else { 0o644 }))
             .unwrap();
     }
+}
+
+fn draft<'a>(changes: &'a [FileChange], diff: &'a str) -> Draft<'a> {
+    Draft { root: Path::new("/"), changes, diff }
 }
 
 fn validator() -> ScratchValidator {
@@ -90,7 +95,7 @@ async fn fixtures() {
         }
         let proposal = proposed.unwrap_or_else(|error| panic!("{name:?}: {error}"));
         let checked =
-            validator().validate(&proposal.changes, &proposal.diff, &CancellationToken::new()).await;
+            validator().validate(draft(&proposal.changes, &proposal.diff), &CancellationToken::new()).await;
         checked.unwrap_or_else(|error| panic!("{name:?}: {error}\n{}", proposal.diff));
         let undo = Undo::of(&root, &proposal.id, &proposal.changes);
         write_changes(&root, &proposal.changes).unwrap();
@@ -150,7 +155,7 @@ impl Project {
 
     async fn propose(&self, path: &str, old: &str, new: &str) -> propose_patch_unified::Output {
         let proposal = propose_texts(&self.root, "mend it", path, old, new).unwrap();
-        keep(&self.patches, &validator(), proposal, &CancellationToken::new()).await.unwrap()
+        keep(&self.root, &self.patches, &validator(), proposal, &CancellationToken::new()).await.unwrap()
     }
 
     async fn apply(&self, id: &str) -> Result<apply_patch::Output, ToolError> {
@@ -218,7 +223,7 @@ async fn a_stale_patch_leaves_the_file_alone() {
     let diff = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n";
     let proposal = propose_diff(&project.root, "both", diff).unwrap();
     let id = proposal.id.clone();
-    keep(&project.patches, &validator(), proposal, &CancellationToken::new()).await.unwrap();
+    keep(&project.root, &project.patches, &validator(), proposal, &CancellationToken::new()).await.unwrap();
     fs::write(project.temp.path().join("b.py"), "x = 1  # mine\n").unwrap();
     let error = project.apply(&id).await.unwrap_err();
     assert!(error.to_string().starts_with("PATCH_APPLY_FAILED: b.py has changed"), "{error}");
@@ -464,7 +469,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let diff = patch::render(&changes);
         runtime
-            .block_on(async { validator().validate(&changes, &diff, &CancellationToken::new()).await })
+            .block_on(async { validator().validate(draft(&changes, &diff), &CancellationToken::new()).await })
             .unwrap_or_else(|error| panic!("{error}\n{diff}"));
     }
 }

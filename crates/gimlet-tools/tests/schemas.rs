@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use gimlet_tools::command::{Environment, HostRunner};
+use gimlet::command::{Environment, Permissions};
+use gimlet_tools::command::HostRunner;
 use gimlet_tools::patch::{Patches, ScratchValidator};
 use gimlet_tools::read_file::Page;
 use gimlet_tools::{Kit, Root};
@@ -19,6 +20,7 @@ fn kit() -> (tempfile::TempDir, Kit) {
         patches: Patches::default(),
         validator: Arc::new(ScratchValidator { environment: Environment::default() }),
         runner: Arc::new(HostRunner),
+        permissions: Permissions::default(),
     };
     (temp, kit)
 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::cell::Executor;
+use crate::constrain::{self, Constrain};
 use crate::effect::Policy;
 use crate::event::{ActionFormat, Dialect};
 use crate::hook::{Check, Hook};
@@ -21,8 +24,12 @@ pub struct Agent {
     pub(crate) action: ActionFormat,
     pub(crate) dialect: Dialect,
     pub(crate) instructions: String,
+    pub(crate) context: String,
     pub(crate) limits: Limits,
     pub(crate) sampling: Sampling,
+    pub(crate) constrain: Constrain,
+    /// The schema of an action of this agent.
+    pub(crate) schema: Arc<Value>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) checks: Vec<Arc<dyn Check>>,
     pub(crate) policies: Vec<Arc<dyn Policy>>,
@@ -55,8 +62,10 @@ impl Agent {
                 action: ActionFormat::default(),
                 dialect: Dialect::default(),
                 instructions: String::new(),
+                context: String::new(),
                 limits: Limits::default(),
                 sampling: Sampling::default(),
+                constrain: Constrain::default(),
                 hooks: Vec::new(),
                 checks: Vec::new(),
                 policies: Vec::new(),
@@ -99,8 +108,10 @@ struct Parts {
     action: ActionFormat,
     dialect: Dialect,
     instructions: String,
+    context: String,
     limits: Limits,
     sampling: Sampling,
+    constrain: Constrain,
     hooks: Vec<Arc<dyn Hook>>,
     checks: Vec<Arc<dyn Check>>,
     policies: Vec<Arc<dyn Policy>>,
@@ -162,6 +173,14 @@ impl AgentBuilder {
         self
     }
 
+    /// What it reads before its task. Unlike instructions this may come from anywhere: it is said by the user's side of
+    /// the conversation, and whoever gives it marks where it is from and keeps it short.
+    #[must_use]
+    pub fn context(mut self, context: impl Into<String>) -> Self {
+        self.agent.context = context.into();
+        self
+    }
+
     /// What it may spend.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -173,6 +192,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn sampling(mut self, sampling: Sampling) -> Self {
         self.agent.sampling = sampling;
+        self
+    }
+
+    /// When its model's replies are held to the form of an action.
+    #[must_use]
+    pub fn constrain(mut self, constrain: Constrain) -> Self {
+        self.agent.constrain = constrain;
         self
     }
 
@@ -213,16 +239,20 @@ impl AgentBuilder {
         if parts.action == ActionFormat::Code && parts.executor.is_none() {
             return Err(BuildError::NoExecutor);
         }
+        let toolbox = Arc::new(Toolbox::new(parts.tools)?);
         Ok(Arc::new(Agent {
-            toolbox: Arc::new(Toolbox::new(parts.tools)?),
+            schema: Arc::new(constrain::schema(parts.action, toolbox.specs())),
+            toolbox,
             name: parts.name,
             description: parts.description,
             model: parts.model,
             action: parts.action,
             dialect: parts.dialect,
             instructions: parts.instructions,
+            context: parts.context,
             limits: parts.limits,
             sampling: parts.sampling,
+            constrain: parts.constrain,
             hooks: parts.hooks,
             checks: parts.checks,
             policies: parts.policies,

@@ -16,6 +16,11 @@ use crate::tool::{ToolFailure, ToolSpec};
 pub trait Executor: Send + Sync {
     /// A fresh session. The same spec always starts the same session.
     fn start<'a>(&'a self, spec: &'a SessionSpec) -> BoxFuture<'a, Result<Box<dyn Session>, ExecutorError>>;
+
+    /// What it must be made with again for a replay to be the same; kept in the log with the run's start.
+    fn settings(&self) -> Value {
+        Value::Null
+    }
 }
 
 /// What a session is given.

@@ -14,6 +14,7 @@ use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::message::{Finish, Thinking, ToolCall, Usage};
 use crate::store::BlobId;
+use crate::work::Work;
 
 /// One line of a run's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +58,7 @@ impl Event {
             | EventKind::ApprovalRequested(_)
             | EventKind::AgentStarted(_)
             | EventKind::AgentFinished(_)
+            | EventKind::ContextPruned(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => false,
         }
@@ -228,6 +230,9 @@ pub enum EventKind {
     /// A sub-agent is done.
     #[serde(rename = "agent.finished")]
     AgentFinished(Finished),
+    /// Old observations give way to keep the conversation within the model's window.
+    #[serde(rename = "context.pruned")]
+    ContextPruned(Pruned),
     /// Something the person should know that stops nothing.
     #[serde(rename = "warning")]
     Warning {
@@ -274,12 +279,24 @@ pub struct Started {
     pub limits: Limits,
     /// Its standing instructions.
     pub system: String,
+    /// What it reads before its task, such as notes the project keeps for agents. Untrusted, and marked as such.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
     /// Names of its tools.
     pub tools: Vec<String>,
     /// Hash of the tools' specs: a resumed run is told when they changed.
     pub tools_digest: String,
     /// Version of the program.
     pub version: String,
+    /// In a fork: the run it shares its beginning with. Code that is replayed goes on with that run's seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<RunId>,
+    /// Name of the session it belongs to, if somebody named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What its code executor was made with, if a replay depends on it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub executor: Value,
 }
 
 /// How an agent acts.
@@ -327,6 +344,9 @@ pub struct ModelMessage {
     /// Why nothing of it could be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Whether the server was told to hold the reply to a schema.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub constrained: bool,
     /// What it cost.
     pub usage: Usage,
     /// Why it ended.
@@ -335,6 +355,34 @@ pub struct ModelMessage {
     pub model: String,
     /// How long it took.
     pub seconds: f64,
+}
+
+/// What gave way so that a conversation fits. Sizes are in tokens, estimated and corrected by the server's counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pruned {
+    /// The conversation before.
+    pub before: u64,
+    /// And after.
+    pub after: u64,
+    /// The model's window; 0 when only its server knows.
+    pub window: u32,
+    /// How many of the last steps stay word for word.
+    pub kept_steps: u32,
+    /// The observations of which one line is left.
+    pub elided: Vec<Elided>,
+}
+
+/// An observation of which one line is left in the conversation. The log keeps it whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elided {
+    /// Its place in the conversation, from 0.
+    pub message: usize,
+    /// The step that brought it.
+    pub step: u32,
+    /// What it is the result of.
+    pub of: String,
+    /// How long it is.
+    pub chars: usize,
 }
 
 /// Why the runtime speaks to the model.
@@ -425,6 +473,9 @@ pub struct Finished {
     /// What the reader of the answer should know, such as a check that was not met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What was done, sub-agents included.
+    #[serde(default, skip_serializing_if = "Work::is_empty")]
+    pub work: Box<Work>,
 }
 
 /// How an agent came to its end.

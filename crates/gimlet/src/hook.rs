@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use crate::event::ToolFinished;
 use crate::message::ToolCall;
 use crate::state::CallSummary;
+use crate::work::Work;
 
 /// What a hook says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,10 @@ pub trait Check: Send + Sync {
 pub struct Facts<'a> {
     /// The task.
     pub task: &'a str,
+    /// Names of the tools the agent has.
+    pub tools: &'a [String],
     /// Every call that came to an end, in order.
     pub calls: &'a [CallSummary],
+    /// What those calls, and those of sub-agents, came to.
+    pub work: &'a Work,
 }

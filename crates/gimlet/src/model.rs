@@ -11,6 +11,7 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::context::Window;
 use crate::message::{Finish, Message, Thinking, ToolCall, Usage};
 use crate::tool::ToolSpec;
 
@@ -21,6 +22,11 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 pub trait Model: Send + Sync {
     /// The name people gave it, such as `ollama_chat/qwen2.5-coder:14b`.
     fn id(&self) -> &str;
+
+    /// How much it can take at once; none when nobody knows. A wrapper passes on what it wraps.
+    fn window(&self) -> Option<Window> {
+        None
+    }
 
     /// Starts a reply. The stream ends after [`ModelEvent::Done`]; a stream that ends without it was cut.
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>>;

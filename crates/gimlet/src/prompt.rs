@@ -8,7 +8,7 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use serde::Serialize;
 
 use crate::event::{ActionFormat, Dialect};
-use crate::signature::signature;
+use crate::signature::{example, signature};
 use crate::tool::ToolSpec;
 
 #[derive(Serialize)]
@@ -29,19 +29,30 @@ pub fn system_prompt(
         (ActionFormat::Tools, Dialect::Native) => include_str!("../prompts/tools.md"),
         (ActionFormat::Tools, Dialect::Text) => include_str!("../prompts/text.md"),
     };
+    let example = example(tools);
     let tools: Vec<Entry> = tools
         .iter()
         .map(|spec| Entry { signature: signature(spec), description: one_line(&spec.description) })
         .collect();
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let body = environment.render_str(template, context! { tools => Serde(tools) })?;
+    let body = environment.render_str(template, context! { tools => Serde(tools), example })?;
     let instructions = instructions.trim();
     Ok(if instructions.is_empty() {
         body.trim().into()
     } else {
         format!("{}\n\n{instructions}", body.trim())
     })
+}
+
+/// Texts at which a reply ends: where a model that writes its actions as text would go on to make up their results.
+pub fn stops(action: ActionFormat, dialect: Dialect) -> Vec<String> {
+    match (action, dialect) {
+        (ActionFormat::Tools, Dialect::Native) => Vec::new(),
+        (ActionFormat::Code, _) | (ActionFormat::Tools, Dialect::Text) => {
+            vec!["\nObservation:".to_owned(), "<tool_response>".to_owned()]
+        }
+    }
 }
 
 fn one_line(text: &str) -> String {

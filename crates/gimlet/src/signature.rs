@@ -1,5 +1,7 @@
 //! A tool's schema as a Python signature: what code agents read, and what a model is shown after a wrong call.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::tool::ToolSpec;
@@ -30,6 +32,32 @@ pub fn signature(spec: &ToolSpec) -> String {
     parameters.sort_by_key(|(optional, _)| *optional);
     let parameters: Vec<String> = parameters.into_iter().map(|(_, text)| text).collect();
     format!("{}({})", spec.name, parameters.join(", "))
+}
+
+/// A call as a model writes it in text. Small models copy what they are shown, so it is a real one: of a tool that needs
+/// no arguments, if there is one.
+pub fn example(tools: &[Arc<ToolSpec>]) -> String {
+    let required = |spec: &ToolSpec| -> Vec<String> {
+        let names = spec.input.get("required").and_then(Value::as_array);
+        names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let easiest = tools.iter().min_by_key(|spec| required(spec).len());
+    let Some(spec) = easiest else { return r#"{"name": "look", "arguments": {}}"#.to_owned() };
+    let arguments: Vec<String> = required(spec)
+        .iter()
+        .map(|name| {
+            let kind = spec.input.pointer(&format!("/properties/{name}/type")).and_then(Value::as_str);
+            let value = match kind {
+                Some("integer" | "number") => "1",
+                Some("boolean") => "true",
+                Some("array") => "[]",
+                Some("object") => "{}",
+                Some(_) | None => "\"README.md\"",
+            };
+            format!("\"{name}\": {value}")
+        })
+        .collect();
+    format!(r#"{{"name": "{}", "arguments": {{{}}}}}"#, spec.name, arguments.join(", "))
 }
 
 fn python_type(schema: &Value) -> String {

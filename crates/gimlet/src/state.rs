@@ -1,34 +1,53 @@
 //! Where an agent stands, folded from its events and from nothing else.
 //!
 //! The conversation is rendered here once, message by message, as events arrive: a step costs what it adds, not what
-//! came before, and the messages already sent never change.
+//! came before, and the messages already sent never change but where `context.pruned` says so.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cell::CellEnd;
+use crate::context::prune::stub;
+use crate::context::{self, Measured, Observation};
 use crate::effect::Effect;
 use crate::event::{
     ActionFormat, AgentPath, Dialect, Event, EventKind, Failure, FeedbackReason, FinishState, Finished,
-    ModelMessage, RequestedCall, Started, Suspension, ToolFinished,
+    ModelMessage, Pruned, RequestedCall, Started, Suspension, ToolFinished,
 };
 use crate::limits::Limits;
 use crate::message::{Finish, Message, ToolCall, Usage};
+use crate::work::Work;
 
 /// Where an agent stands.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     /// How it began; none before its first event.
     pub started: Option<Started>,
+    /// What is to be done now: the task it began with, or what the person said after an answer.
+    pub task: String,
+    /// How many calls of [`history`](State::history) belong to earlier tasks.
+    pub before_task: usize,
     /// When it began.
     pub begun: Option<Timestamp>,
     /// The limits in force.
     pub limits: Limits,
-    /// The conversation, append-only.
+    /// The conversation; append-only between two prunings.
     pub messages: Vec<Arc<Message>>,
+    /// Which messages are observations and nothing else, by their place; elided ones are not among them.
+    pub observations: BTreeMap<usize, Observation>,
+    /// What the server counted last.
+    pub measured: Option<Measured>,
+    /// How often the server counted fewer tokens than were sent.
+    pub shortfalls: u32,
+    /// How many replies in a row could not be read.
+    pub unread: u32,
+    /// Whether replies are held to a schema, as far as the server can: from the second unreadable one in a row on.
+    pub constrained: bool,
+    /// Whether the last reply was cut by the token limit.
+    pub cut: bool,
     /// Steps taken so far.
     pub step: u32,
     /// Tokens spent so far, sub-agents included.
@@ -43,6 +62,8 @@ pub struct State {
     pub cells: Vec<CellRecord>,
     /// Every call that came to an end, for checks and summaries.
     pub history: Vec<CallSummary>,
+    /// What was done, sub-agents included.
+    pub work: Work,
     /// How often a final answer was refused.
     pub refusals: u32,
     /// How often a reply held no usable action.
@@ -59,6 +80,8 @@ pub struct State {
     ids: HashSet<String>,
     /// Effects of calls that have started, until they finish.
     open_effects: Vec<(String, Vec<Effect>)>,
+    /// Effects a person was asked about, until the call finishes.
+    asked_effects: Vec<(String, Vec<Effect>)>,
     /// Seconds of work before the current stretch.
     worked: f64,
     /// When the current stretch of work began.
@@ -132,8 +155,14 @@ pub struct CallSummary {
     pub args: Arc<Value>,
     /// What it touched; empty when it never started.
     pub effects: Vec<Effect>,
+    /// What a person was asked about it; empty when nobody was.
+    pub asked: Vec<Effect>,
     /// The error, if it failed.
     pub error: Option<String>,
+    /// The patch its result or its arguments name.
+    pub patch: Option<String>,
+    /// The exit code its result tells.
+    pub exit: Option<i64>,
 }
 
 /// A cell and what is recorded of it.
@@ -180,7 +209,7 @@ impl State {
             }
             EventKind::ModelMessage(message) => self.hear(message),
             EventKind::Feedback { reason, text } => self.feed_back(*reason, text),
-            EventKind::UserMessage { text } => self.say(text),
+            EventKind::UserMessage { text } => self.say(text, event.time),
             EventKind::ToolRequested { call } => self.request(call),
             EventKind::ToolStarted { id, effects, .. } => {
                 self.open_effects.push((id.clone(), effects.clone()));
@@ -198,22 +227,26 @@ impl State {
                 }
             }
             EventKind::CellFinished { end, observation, .. } => self.finish_cell(end, observation),
+            EventKind::ContextPruned(pruned) => self.prune(pruned),
             EventKind::RunSuspended { reason } => self.halt(Stop::Suspended(reason.clone())),
             EventKind::RunFinished(finished) | EventKind::AgentFinished(finished) => {
                 self.halt(Stop::Finished(Box::new(finished.clone())));
             }
             EventKind::RunFailed { error } => self.halt(Stop::Failed(error.clone())),
+            EventKind::ApprovalRequested(request) => {
+                self.asked_effects.push((request.call.clone(), request.effects.clone()));
+            }
             EventKind::ModelDelta { .. }
-            | EventKind::ApprovalRequested(_)
             | EventKind::ApprovalDecided { .. }
             | EventKind::Warning { .. }
             | EventKind::Unknown => {}
         }
     }
 
-    /// Takes in what a sub-agent spent.
+    /// Takes in what a sub-agent spent and did.
     pub fn absorb(&mut self, finished: &Finished) {
         self.usage += finished.usage;
+        self.work.absorb(&finished.work);
     }
 
     /// Seconds of work up to a moment; pauses between processes do not count.
@@ -242,9 +275,13 @@ impl State {
     fn start(&mut self, started: &Started, now: Timestamp) {
         self.limits = started.limits.clone();
         self.messages.push(Arc::new(Message::system(&started.system)));
-        self.messages.push(Arc::new(Message::user(&started.task)));
+        if !started.context.is_empty() {
+            self.push_user(&started.context);
+        }
+        self.push_user(&started.task);
         self.since = Some(now);
         self.begun = Some(now);
+        self.task.clone_from(&started.task);
         self.started = Some(started.clone());
     }
 
@@ -255,6 +292,12 @@ impl State {
         }
         self.limits = limits.clone();
         self.since = Some(now);
+        if self.phase == Phase::Sampling {
+            // No reply is on its way any more: the step begins anew, and what it asked with may still grow.
+            self.step = self.step.saturating_sub(1);
+            self.sent = 0;
+            self.become_ready();
+        }
         if let Some(Stop::Finished(finished)) = self.stop.take() {
             match finished.state {
                 FinishState::MaxSteps | FinishState::Timeout | FinishState::TokenBudget => {
@@ -285,6 +328,8 @@ impl State {
 
     fn hear(&mut self, message: &ModelMessage) {
         self.usage += message.usage;
+        self.cut = message.finish == Finish::Length;
+        self.measure(message.usage.input);
         let native = self.dialect() == Dialect::Native && !self.closing;
         let text = if message.text.trim().is_empty() && message.tool_calls.is_empty() {
             // Several servers refuse an empty turn.
@@ -301,7 +346,33 @@ impl State {
         }
     }
 
+    /// Takes in what the server counted for the messages it was sent; nothing is a server that does not count.
+    fn measure(&mut self, tokens: u64) {
+        if tokens == 0 {
+            return;
+        }
+        let sent = self.messages.iter().take(self.sent);
+        let now = Measured { tokens, bytes: sent.map(|message| context::bytes(message)).sum() };
+        self.shortfalls += u32::from(now.lost_some(self.measured));
+        self.measured = Some(now);
+    }
+
+    fn prune(&mut self, pruned: &Pruned) {
+        for elided in &pruned.elided {
+            self.observations.remove(&elided.message);
+            let Some(message) = self.messages.get_mut(elided.message) else { continue };
+            *message = Arc::new(match message.as_ref() {
+                Message::Tool { id, name, ok, .. } => {
+                    Message::Tool { id: id.clone(), name: name.clone(), text: stub(elided), ok: *ok }
+                }
+                Message::User { .. } => Message::user(stub(elided)),
+                other @ (Message::System { .. } | Message::Assistant { .. }) => other.clone(),
+            });
+        }
+    }
+
     fn next_phase(&mut self, message: &ModelMessage) -> Phase {
+        let unread = std::mem::take(&mut self.unread);
         if self.closing {
             let answer = message.answer.clone().unwrap_or_else(|| message.text.clone());
             return Phase::Answering { answer, value: None };
@@ -323,11 +394,16 @@ impl State {
         }
         self.malformed += 1;
         self.problem.clone_from(&message.problem);
-        Phase::Stuck(match (message.finish, message.text.trim().is_empty()) {
+        let reason = match (message.finish, message.text.trim().is_empty()) {
             (Finish::Length, _) => FeedbackReason::Cut,
             (_, true) => FeedbackReason::Empty,
             (_, false) => FeedbackReason::Malformed,
-        })
+        };
+        if reason != FeedbackReason::Cut {
+            self.unread = unread + 1;
+            self.constrained |= self.unread >= 2;
+        }
+        Phase::Stuck(reason)
     }
 
     fn feed_back(&mut self, reason: FeedbackReason, text: &str) {
@@ -340,9 +416,20 @@ impl State {
         self.become_ready();
     }
 
-    fn say(&mut self, text: &str) {
+    fn say(&mut self, text: &str, now: Timestamp) {
         self.queued.push(text.to_owned());
-        if self.phase == Phase::Ready {
+        if let Some(Stop::Finished(_)) = &self.stop {
+            // Something said after the answer is the next task of the same conversation.
+            self.stop = None;
+            self.since.get_or_insert(now);
+            text.clone_into(&mut self.task);
+            self.before_task = self.history.len();
+            self.work = Work::default();
+            self.refusals = 0;
+            self.malformed = 0;
+            self.closing = false;
+            self.become_ready();
+        } else if matches!(self.phase, Phase::Ready | Phase::Answering { .. }) {
             self.become_ready();
         }
     }
@@ -364,6 +451,8 @@ impl State {
             && let Message::User { text: before } = last.as_ref()
         {
             *last = Arc::new(Message::user(format!("{before}\n\n{text}")));
+            // What a person said must not give way with it.
+            self.observations.remove(&(self.messages.len() - 1));
         } else {
             self.messages.push(Arc::new(Message::user(text)));
         }
@@ -398,13 +487,24 @@ impl State {
     }
 
     fn finish_call(&mut self, finished: &ToolFinished) {
-        let at = self.open_effects.iter().position(|(id, _)| *id == finished.id);
-        let effects = at.map(|at| self.open_effects.swap_remove(at).1).unwrap_or_default();
+        let effects = take(&mut self.open_effects, &finished.id);
+        let asked = take(&mut self.asked_effects, &finished.id);
         let Some(record) = self.record(&finished.id) else { return };
         record.status = CallStatus::Finished(Box::new(finished.clone()));
         let args = Arc::new(record.call.args.clone());
         let error = (!finished.ok).then(|| finished.result["error"].as_str().unwrap_or_default().to_owned());
-        self.history.push(CallSummary { tool: finished.tool.clone(), args, effects, error });
+        let named = |value: &Value| value["patch_id"].as_str().map(str::to_owned);
+        let summary = CallSummary {
+            tool: finished.tool.clone(),
+            effects,
+            asked,
+            error,
+            patch: named(&finished.result).or_else(|| named(&args)),
+            exit: finished.result["exit"].as_i64(),
+            args,
+        };
+        self.work.add(&summary);
+        self.history.push(summary);
         if self.phase == Phase::Acting
             && self.calls.iter().all(|record| matches!(record.status, CallStatus::Finished(_)))
         {
@@ -420,21 +520,25 @@ impl State {
             CallStatus::New | CallStatus::Requested | CallStatus::Started => None,
         });
         match self.dialect() {
-            Dialect::Native => self.messages.extend(results.map(|finished| {
-                Arc::new(Message::Tool {
-                    id: finished.id.clone(),
-                    name: finished.tool.clone(),
-                    text: result_text(&finished.result),
-                    ok: finished.ok,
-                })
-            })),
+            Dialect::Native => {
+                for finished in results {
+                    self.messages.push(Arc::new(Message::Tool {
+                        id: finished.id.clone(),
+                        name: finished.tool.clone(),
+                        text: result_text(&finished.result),
+                        ok: finished.ok,
+                    }));
+                    self.note_observation(format!("the result of {}", finished.tool));
+                }
+            }
             Dialect::Text => {
-                let texts: Vec<_> = results
-                    .map(|finished| {
-                        format!("Result of {}:\n{}", finished.tool, result_text(&finished.result))
-                    })
-                    .collect();
+                let (mut texts, mut tools) = (Vec::new(), Vec::new());
+                for finished in results {
+                    texts.push(format!("Result of {}:\n{}", finished.tool, result_text(&finished.result)));
+                    tools.push(finished.tool.as_str());
+                }
                 self.push_user(&texts.join("\n\n"));
+                self.note_observation(format!("the result of {}", tools.join(", ")));
             }
         }
     }
@@ -455,9 +559,15 @@ impl State {
             | CellEnd::Limited { .. }
             | CellEnd::Crashed { .. } => {
                 self.push_user(observation);
+                self.note_observation("what the code printed".to_owned());
                 self.become_ready();
             }
         }
+    }
+
+    /// The last message is an observation of the current step.
+    fn note_observation(&mut self, of: String) {
+        self.observations.insert(self.messages.len() - 1, Observation { step: self.step, of });
     }
 
     fn dialect(&self) -> Dialect {
@@ -467,6 +577,19 @@ impl State {
             None => Dialect::default(),
         }
     }
+}
+
+/// Takes the effects kept for a call; a call that was asked about twice has them twice.
+fn take(kept: &mut Vec<(String, Vec<Effect>)>, call: &str) -> Vec<Effect> {
+    let mut taken = Vec::new();
+    kept.retain_mut(|(id, effects)| {
+        let others = id != call;
+        if !others {
+            taken = std::mem::take(effects);
+        }
+        others
+    });
+    taken
 }
 
 /// A result as the model reads it: text as it is, anything else as JSON.

@@ -81,6 +81,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// A shorter name it answers to as well, where no other tool has or claims it.
+    fn alias(&self) -> Option<&str> {
+        None
+    }
+
     /// Does it.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a ToolCx)
     -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
@@ -338,6 +343,8 @@ pub mod code {
     pub const UNKNOWN_TOOL: &str = "UNKNOWN_TOOL";
     /// The policy forbids it.
     pub const DENIED: &str = "DENIED";
+    /// The policy forbids the command.
+    pub const COMMAND_DENIED: &str = "COMMAND_DENIED";
     /// A person said no.
     pub const APPROVAL_DENIED: &str = "APPROVAL_DENIED";
     /// A hook said no.

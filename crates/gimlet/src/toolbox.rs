@@ -19,6 +19,8 @@ pub struct Toolbox {
     tools: Vec<Entry>,
     by_name: HashMap<String, usize>,
     specs: Arc<[Arc<ToolSpec>]>,
+    /// The specs, and once more under each alias.
+    callable: Arc<[Arc<ToolSpec>]>,
 }
 
 struct Entry {
@@ -58,12 +60,22 @@ impl Toolbox {
             entries.push(Entry { tool, guard });
             specs.push(spec);
         }
-        Ok(Toolbox { tools: entries, by_name, specs: specs.into() })
+        let mut callable = specs.clone();
+        for (alias, at) in aliases(&entries, &by_name) {
+            callable.push(Arc::new(ToolSpec { name: alias.clone(), ..specs[at].as_ref().clone() }));
+            by_name.insert(alias, at);
+        }
+        Ok(Toolbox { tools: entries, by_name, specs: specs.into(), callable: callable.into() })
     }
 
     /// What the tools are, in order.
     pub fn specs(&self) -> &Arc<[Arc<ToolSpec>]> {
         &self.specs
+    }
+
+    /// Every name a call may use with what it stands for: the tools, and their aliases.
+    pub(crate) fn callable(&self) -> &Arc<[Arc<ToolSpec>]> {
+        &self.callable
     }
 
     /// Whether there is a tool of this name.
@@ -97,6 +109,16 @@ impl Toolbox {
             }
         }
     }
+}
+
+/// The aliases that mean one tool and nothing else, in the tools' order.
+fn aliases(tools: &[Entry], names: &HashMap<String, usize>) -> Vec<(String, usize)> {
+    let claimed = || tools.iter().enumerate().filter_map(|(at, entry)| Some((entry.tool.alias()?, at)));
+    claimed()
+        .filter(|(alias, _)| is_callable_name(alias) && !names.contains_key(*alias))
+        .filter(|(alias, _)| claimed().filter(|(other, _)| other == alias).count() == 1)
+        .map(|(alias, at)| (alias.to_owned(), at))
+        .collect()
 }
 
 /// Stands in for a tool that does not exist.
@@ -148,4 +170,58 @@ pub fn is_callable_name(name: &str) -> bool {
         && name.len() <= 64
         && !PYTHON_KEYWORDS.contains(&name)
         && name != "final_answer"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Named(&'static str, Option<&'static str>);
+
+    impl Tool for Named {
+        fn spec(&self) -> Arc<ToolSpec> {
+            Arc::new(ToolSpec {
+                name: self.0.into(),
+                description: String::new(),
+                input: json!({}),
+                output: None,
+                manner: Default::default(),
+            })
+        }
+
+        fn effects(&self, _args: &Value) -> Result<Vec<Effect>, ToolError> {
+            Ok(Vec::new())
+        }
+
+        fn alias(&self) -> Option<&str> {
+            self.1
+        }
+
+        fn call<'a>(
+            &'a self,
+            _call: &'a ToolCall,
+            _cx: &'a ToolCx,
+        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+            std::future::ready(Ok(ToolOutput::new(json!(self.0)))).boxed()
+        }
+    }
+
+    #[test]
+    fn an_alias_counts_only_where_it_is_nobody_elses() {
+        let tools: [Arc<dyn Tool>; 6] = [
+            Arc::new(Named("read", None)),
+            Arc::new(Named("a__read", Some("read"))),
+            Arc::new(Named("a__find", Some("find"))),
+            Arc::new(Named("b__find", Some("find"))),
+            Arc::new(Named("b__go", Some("go"))),
+            Arc::new(Named("b__import", Some("import"))),
+        ];
+        let toolbox = Toolbox::new(tools).unwrap();
+        let names = |specs: &[Arc<ToolSpec>]| specs.iter().map(|spec| spec.name.clone()).collect::<Vec<_>>();
+        let own = ["read", "a__read", "a__find", "b__find", "b__go", "b__import"];
+        assert_eq!(names(toolbox.specs()), own, "a model is told the names alone");
+        assert_eq!(names(toolbox.callable())[own.len()..], ["go"]);
+        assert!(toolbox.has("go") && !toolbox.has("find") && !toolbox.has("import"));
+        assert_eq!(toolbox.by_name["read"], 0, "an alias takes nobody's place");
+    }
 }

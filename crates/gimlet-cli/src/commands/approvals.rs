@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use gimlet::approval::{Decision, Scope};
+use gimlet::ids::RunId;
 use jiff::Timestamp;
 
 use crate::args::{ApproveArgs, DenyArgs, JsonArgs};
@@ -23,7 +24,9 @@ pub(crate) fn list(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     }
     for waiting in pending {
         write!(stdout, "{}", question(&waiting.request))?;
-        writeln!(stdout, "  gimlet approve {} && gimlet resume {}", waiting.request.id, waiting.run)?;
+        let resume =
+            if is_kept(&waiting.run) { format!(" && gimlet resume {}", waiting.run) } else { String::new() };
+        writeln!(stdout, "  gimlet approve {}{resume}", waiting.request.id)?;
     }
     Ok(ExitStatus::Success)
 }
@@ -55,8 +58,16 @@ fn decide(id: &str, decision: &Decision, word: &str) -> anyhow::Result<ExitStatu
         .map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet approvals`"))?;
     let mut stderr = anstream::stderr();
     writeln!(stderr, "{word} {id}")?;
-    if let Some(run) = run {
-        writeln!(stderr, "hint: gimlet resume {run} carries on")?;
+    match run {
+        Some(run) if is_kept(&run) => writeln!(stderr, "hint: gimlet resume {run} carries on")?,
+        // A client of `gimlet mcp serve` asked, and is to ask again.
+        Some(_) => writeln!(stderr, "hint: make the same call again")?,
+        None => {}
     }
     Ok(ExitStatus::Success)
+}
+
+/// Whether a question belongs to a run that can be carried on.
+fn is_kept(run: &RunId) -> bool {
+    home::store().is_ok_and(|store| store.log_path(run).exists())
 }

@@ -10,18 +10,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use gimlet::Run;
 use gimlet::approval::{ApprovalRequest, Approver, Decision, Scope};
-use gimlet::journal::Observer;
+use gimlet::event::ActionFormat;
 use gimlet::limits::Limits;
+use gimlet::{Env, Run};
 use gimlet_models::{Script, ScriptedModel};
 use gimlet_store::FileStore;
 
 use crate::args::DemoArgs;
-use crate::commands::run::finish;
+use crate::config::{Bounds, Flags, Settings};
+use crate::ending::tell;
 use crate::exit::ExitStatus;
-use crate::show::{JsonLines, Talk, Volume, question};
+use crate::front::Front;
+use crate::isolation::Isolation;
+use crate::show::{Screen, question};
 use crate::style::{BOLD, DIM};
+use crate::trace::{self, Told};
 use crate::world::{self, Place};
 
 const TASK: &str = "The test fails. Find out why, fix it, and show that it passes.";
@@ -34,6 +38,8 @@ const FILES: &[(&str, &str)] = &[
 
 /// Shows the demo.
 pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
+    let settings = Settings::load(Flags { trace: args.trace.wish(), ..Flags::default() })?;
+    trace::begin(&settings, &args.trace, Told::WhenNamed)?;
     let folder = tempfile::Builder::new()
         .prefix("gimlet-demo-")
         .tempdir()
@@ -49,29 +55,40 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         writeln!(stderr, "the model's replies are scripted, so no model server is needed.\n")?;
         writeln!(stderr, "{DIM}in {}{DIM:#}\n{BOLD}task:{BOLD:#} {TASK}\n", repo.display())?;
     }
-    let place = Place::at(&repo)?;
+    let place = Place::at(&repo, Bounds::default(), Isolation::new(&repo, &settings)?)?;
     let script: Script =
         toml::from_str(include_str!("../../demo/script.toml")).context("the demo's script is broken")?;
     let model = Arc::new(ScriptedModel::new("scripted/demo", script));
-    let agent = gimlet::Agent::builder(model).tools(place.tools()).limits(Limits::default()).build()?;
-    let observer: Arc<dyn Observer> =
-        if args.json { Arc::new(JsonLines) } else { Arc::new(Talk::new(Volume::Normal)) };
+    let builder = gimlet::Agent::builder(model).tools(place.tools()).limits(Limits::default());
+    let builder = match place.gate() {
+        Some(gate) => builder.check(gate),
+        None => builder,
+    };
+    let agent = builder.build()?;
+    let mut front = Front::plain(args.json);
     let store = Arc::new(FileStore::open(&folder.path().join("home"))?);
-    let approver = Arc::new(AgreeAloud { silent: args.json, agreed: Mutex::default() });
+    let screen = (!args.json).then(|| front.screen().clone());
+    let approver = Arc::new(AgreeAloud { screen, agreed: Mutex::default() });
+    let observer = front.observer(ActionFormat::Tools);
     let env = world::env(&place, store, approver, vec![observer], world::interruptible()?);
-    let status = finish(Run::start(agent, TASK, env).await?, args.json).await?;
+    let env = Env { payloads: trace::payloads(&args.trace)?, ..env };
+    let run = Run::start(agent, TASK, env).await?;
+    let id = run.id().to_string();
+    let ending = front.drive(run).await?;
+    tell(&id, &ending, &front)?;
     if args.keep {
         let kept = folder.keep();
         writeln!(stderr, "{DIM}kept in {}{DIM:#}", kept.display())?;
     } else if !args.json {
         writeln!(stderr, "{DIM}The demo's folder is removed; `gimlet demo --keep` keeps it.{DIM:#}")?;
     }
-    Ok(status)
+    Ok(ExitStatus::from(&ending))
 }
 
 /// Shows each question as a person would see it, and agrees for the rest of the demo.
 struct AgreeAloud {
-    silent: bool,
+    /// Where questions are shown; none with `--json`.
+    screen: Option<Arc<Screen>>,
     /// What was agreed to already, by binding.
     agreed: Mutex<HashSet<String>>,
 }
@@ -79,14 +96,11 @@ struct AgreeAloud {
 impl Approver for AgreeAloud {
     fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, Decision> {
         let new = self.agreed.lock().unwrap_or_else(PoisonError::into_inner).insert(request.binding.clone());
-        if new && !self.silent {
-            let mut stderr = anstream::stderr().lock();
-            // A terminal that went away does not stop the demo.
-            let _ = write!(stderr, "{}", question(&request));
-            let _ = writeln!(
-                stderr,
-                "  {DIM}(you would be asked here; the demo says yes, for this session){DIM:#}"
-            );
+        if let Some(screen) = self.screen.as_ref().filter(|_| new) {
+            screen.line(&format!(
+                "{}  {DIM}(you would be asked here; the demo says yes, for this session){DIM:#}",
+                question(&request)
+            ));
         }
         std::future::ready(Decision::Approve { scope: Scope::Session }).boxed()
     }

@@ -5,8 +5,11 @@ use std::io::Write;
 use gimlet_models::catalog::{Families, choose, probe, table::table};
 
 use crate::args::{ModelOptions, ModelsCommand};
+use crate::config::Settings;
+use crate::diagnostics;
 use crate::exit::{ExitStatus, UsageError};
 use crate::models;
+use crate::served::graded;
 use crate::style::DIM;
 
 /// How often each micro-task is asked.
@@ -15,21 +18,29 @@ const ROUNDS: u32 = 3;
 /// Lists or grades models.
 pub(crate) async fn models(
     command: Option<ModelsCommand>,
-    options: &ModelOptions,
+    options: ModelOptions,
 ) -> anyhow::Result<ExitStatus> {
-    match command.unwrap_or(ModelsCommand::List) {
-        ModelsCommand::List => list(options).await,
-        ModelsCommand::Probe { model } => grade(model.as_deref().or(options.model.as_deref()), options).await,
+    let (options, probed) = match command {
+        None => (options, None),
+        Some(ModelsCommand::List { options: more }) => (more.or(options), None),
+        Some(ModelsCommand::Probe { name, options: more }) => (more.or(options), Some(name)),
+    };
+    let settings = Settings::load(&options)?;
+    diagnostics::start(&settings);
+    match probed {
+        None => list(&settings).await,
+        Some(name) => grade(name.as_deref(), &settings).await,
     }
 }
 
-async fn list(options: &ModelOptions) -> anyhow::Result<ExitStatus> {
-    let (server, installed) = models::installed(options).await?;
+async fn list(settings: &Settings) -> anyhow::Result<ExitStatus> {
+    let (server, installed) = models::installed(settings).await?;
     let families = Families::built_in()?;
     let choice = choose(None, &installed, &families, server.wire(), server.host());
     let mut stdout = std::io::stdout().lock();
     let chosen = choice.as_ref().ok().map(|choice| choice.model.name.as_str());
-    write!(stdout, "{}", table(&installed, &families, chosen))?;
+    let cards = models::scorecards().ok();
+    write!(stdout, "{}", table(&installed, |model| graded(&families, cards.as_ref(), model), chosen))?;
     match &choice {
         Ok(choice) => {
             writeln!(
@@ -50,13 +61,20 @@ async fn list(options: &ModelOptions) -> anyhow::Result<ExitStatus> {
     }
 }
 
-async fn grade(model: Option<&str>, options: &ModelOptions) -> anyhow::Result<ExitStatus> {
-    let found = models::find(model, options).await?;
+async fn grade(model: Option<&str>, settings: &Settings) -> anyhow::Result<ExitStatus> {
+    let found = match model {
+        Some(model) => models::find(model, settings).await?,
+        None => models::chosen(settings).await?,
+    };
     writeln!(anstream::stderr(), "{DIM}asking {} {} small tasks …{DIM:#}", found.model.id(), ROUNDS * 4)?;
     let card = probe(found.model.as_ref(), ROUNDS).await?;
     writeln!(std::io::stdout(), "{}", card.render().trim_end())?;
-    if let Some(digest) = found.digest {
-        models::scorecards()?.insert(digest, card)?;
+    match found.digest {
+        Some(digest) => models::scorecards()?.insert(digest, card)?,
+        None => writeln!(
+            anstream::stderr(),
+            "{DIM}not remembered: its server does not tell weights apart{DIM:#}"
+        )?,
     }
     Ok(ExitStatus::Success)
 }

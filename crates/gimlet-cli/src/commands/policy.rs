@@ -2,36 +2,78 @@
 
 use std::io::Write;
 
-use gimlet_policy::{Jail, Policy, Say};
+use gimlet::approval::binding;
+use gimlet::effect::{Effect, Verdict};
+use gimlet_policy::{Author, Jail, Report, Rule, Say};
+use gimlet_store::{Grant, Reach};
 
 use crate::args::{PolicyCommand, RootArgs};
-use crate::exit::ExitStatus;
-use crate::style::{BOLD, DIM, ERROR, GOOD, WARNING};
+use crate::config::Settings;
+use crate::exit::{ExitStatus, UsageError};
+use crate::home;
+use crate::show::effect_line;
+use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
 use crate::world::Place;
+
+/// The tools that run commands: what was said of one of them is said of the command.
+const COMMAND_TOOLS: [&str; 2] = ["run_cmd", "run_tests"];
 
 /// Checks a command, or shows or tests the rules.
 pub(crate) fn policy(command: PolicyCommand, root: &RootArgs) -> anyhow::Result<ExitStatus> {
+    let place = || Place::open(&Settings::load(root)?);
     match command {
         PolicyCommand::Check { command, no_jail, json } => {
             let jail = if no_jail { Jail::Absent } else { Jail::Active };
-            let context = Place::open(root)?.command_context(jail);
-            let report = Policy::builtin().check(&command.join(" "), &context);
-            let mut stdout = std::io::stdout().lock();
-            if json.json {
-                writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
-            } else {
-                writeln!(stdout, "{}\t{}", report.verdict.word(), report.reason)?;
-            }
-            Ok(ExitStatus::Success)
+            check(&place()?, &command.join(" "), jail, json.json)
         }
-        PolicyCommand::Show => show(),
-        PolicyCommand::Test => test(),
+        PolicyCommand::Show => show(&place()?),
+        PolicyCommand::Test => test(&place()?),
+        PolicyCommand::Forget { id } => forget(&id),
     }
 }
 
-fn show() -> anyhow::Result<ExitStatus> {
+fn check(place: &Place, command: &str, jail: Jail, json: bool) -> anyhow::Result<ExitStatus> {
+    let mut report = place.policy().check(command, &place.command_context(jail));
+    if matches!(report.verdict, Verdict::Ask(_))
+        && let Some(grant) = always(place, command)?
+    {
+        report = Report {
+            verdict: Verdict::Allow,
+            reason: format!("you said always ({})", name(&grant)),
+            ..report
+        };
+    }
+    let mut stdout = std::io::stdout().lock();
+    if json {
+        writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        writeln!(stdout, "{}\t{}", report.verdict.word(), report.reason)?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// The standing yes that a command has here.
+fn always(place: &Place, command: &str) -> anyhow::Result<Option<Grant>> {
+    let effects = [Effect::Run { command: command.to_owned(), cwd: "".into() }];
+    let root = place.path().display().to_string();
+    let bindings = COMMAND_TOOLS.map(|tool| binding(tool, &effects, &root));
+    Ok(standing()?.into_iter().find(|grant| bindings.contains(&grant.request.binding)))
+}
+
+/// Every answer that was given with "always".
+fn standing() -> anyhow::Result<Vec<Grant>> {
+    let grants = home::approvals()?.grants()?;
+    Ok(grants.into_iter().filter(|grant| grant.reach == Reach::Always).collect())
+}
+
+/// What people call a standing yes.
+fn name(grant: &Grant) -> String {
+    format!("always-{}", grant.request.binding.chars().take(8).collect::<String>())
+}
+
+fn show(place: &Place) -> anyhow::Result<ExitStatus> {
     let mut stdout = anstream::stdout().lock();
-    for rule in Policy::builtin().rules() {
+    for rule in place.policy().rules() {
         let (style, word) = match rule.verdict {
             Say::Allow => (GOOD, "allow"),
             Say::AllowInJail => (GOOD, "allow in a jail"),
@@ -40,15 +82,35 @@ fn show() -> anyhow::Result<ExitStatus> {
         };
         let what = [rule.program.join("|"), rule.subcommand.join("|"), rule.with.join(" ")].join(" ");
         writeln!(stdout, "{style}{word:<15}{style:#} {BOLD}{:<26}{BOLD:#} {}", rule.id, what.trim())?;
-        writeln!(stdout, "{:16}{DIM}{}{DIM:#}", "", rule.reason)?;
+        writeln!(stdout, "{:16}{DIM}{}{}{DIM:#}", "", rule.reason, source(rule))?;
+    }
+    for secret in place.policy().added_secrets() {
+        writeln!(stdout, "{ERROR}{:<15}{ERROR:#} {BOLD}{secret}{BOLD:#}", "never shown")?;
+    }
+    for grant in standing()? {
+        let effects: Vec<String> = grant.request.effects.iter().map(effect_line).collect();
+        let name = name(&grant);
+        writeln!(stdout, "{GOOD}{:<15}{GOOD:#} {BOLD}{name:<26}{BOLD:#} {}", "allow", effects.join(", "))?;
+        let day = grant.granted.strftime("%Y-%m-%d");
+        writeln!(stdout, "{:16}{DIM}you said always on {day}; gimlet policy forget {name}{DIM:#}", "")?;
     }
     Ok(ExitStatus::Success)
 }
 
-fn test() -> anyhow::Result<ExitStatus> {
-    let policy = Policy::builtin();
-    let failures = policy.self_test();
-    let (rules, examples) = policy
+/// Whose rule it is; what is shipped needs no saying.
+fn source(rule: &Rule) -> String {
+    match rule.author {
+        Author::Builtin => String::new(),
+        Author::User => format!(" (yours, {})", rule.source),
+        Author::Project => format!(" (the project's, {})", rule.source),
+    }
+}
+
+fn test(place: &Place) -> anyhow::Result<ExitStatus> {
+    // Rules that were added have been tried when they were read; only the shipped ones are left.
+    let failures = gimlet_policy::Policy::builtin().self_test();
+    let (rules, examples) = place
+        .policy()
         .rules()
         .fold((0, 0), |(rules, n), rule| (rules + 1, n + rule.matches.len() + rule.not_match.len()));
     let mut stdout = anstream::stdout().lock();
@@ -57,4 +119,16 @@ fn test() -> anyhow::Result<ExitStatus> {
     }
     writeln!(stdout, "{rules} rules, {examples} examples, {} wrong", failures.len())?;
     Ok(if failures.is_empty() { ExitStatus::Success } else { ExitStatus::Failure })
+}
+
+fn forget(id: &str) -> anyhow::Result<ExitStatus> {
+    let found = standing()?.into_iter().find(|grant| name(grant) == id);
+    let Some(grant) = found else {
+        return Err(UsageError::new(format!("nothing was answered with always under the name `{id}`"))
+            .hint("see `gimlet policy show`")
+            .into());
+    };
+    home::approvals()?.revoke(&grant.request.binding)?;
+    writeln!(anstream::stderr(), "forgotten: {NAME}{id}{NAME:#} asks again")?;
+    Ok(ExitStatus::Success)
 }

@@ -11,15 +11,16 @@ use gimlet::message::ToolCall;
 use gimlet::run::{Invocation, invoke};
 use gimlet::tool::ToolFailure;
 use gimlet_models::{Script, ScriptedModel};
-use gimlet_python::Limits;
+use gimlet_python::{Limits, Warmth};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::approver::CliApprover;
-use crate::args::PythonArgs;
+use crate::args::{ApproveMode, ExecutorChoice, PythonArgs};
+use crate::config::Settings;
 use crate::exit::{ExitStatus, UsageError};
-use crate::home;
 use crate::world::{self, Place};
+use crate::{front, home, isolation};
 
 /// Runs code.
 pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
@@ -30,8 +31,15 @@ pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
         memory: u64::from(args.memory) << 20,
         ..Limits::default()
     };
-    let executor = world::python(limits, &args.imports)?;
-    let toolbox = if args.tools { Some(Tools::new(&args)?) } else { None };
+    let settings = Settings::load(&args.root)?;
+    let executor: Arc<dyn Executor> = match args.executor.unwrap_or_default() {
+        // One session needs no nest: it would load what the worker loads, only later.
+        ExecutorChoice::Python => {
+            world::python(limits, &settings.imports(&args.imports.imports)?, Warmth::Cold)?
+        }
+        ExecutorChoice::Docker => isolation::executor(&settings, &args.imports.imports, limits)?,
+    };
+    let toolbox = if args.tools { Some(Tools::new(&settings, args.approve)?) } else { None };
     let spec = SessionSpec {
         tools: toolbox.as_ref().map(|tools| tools.agent.toolbox().specs().clone()).unwrap_or_default(),
         seed: args.seed,
@@ -123,19 +131,19 @@ fn ended(end: CellEnd, show_value: bool) -> anyhow::Result<ExitStatus> {
 struct Tools {
     place: Place,
     agent: Arc<Agent>,
-    mode: crate::args::ApproveMode,
+    mode: ApproveMode,
 }
 
 impl Tools {
-    fn new(args: &PythonArgs) -> anyhow::Result<Self> {
-        let place = Place::open(&args.root)?;
+    fn new(settings: &Settings, mode: ApproveMode) -> anyhow::Result<Self> {
+        let place = Place::open(settings)?;
         let model = Arc::new(ScriptedModel::new("none", Script::default()));
         let agent = Agent::builder(model).tools(place.tools()).build()?;
-        Ok(Tools { place, agent, mode: args.approve })
+        Ok(Tools { place, agent, mode })
     }
 
     async fn call(&self, id: u64, name: String, args: Value) -> anyhow::Result<Result<Value, ToolFailure>> {
-        let approver = Arc::new(CliApprover::new(home::approvals()?, self.mode, None));
+        let approver = Arc::new(CliApprover::new(home::approvals()?, self.mode, None, front::clerk()));
         let env = world::env(&self.place, world::blobs_only()?, approver, Vec::new(), Default::default());
         let call = ToolCall { id: format!("call_{id}"), name, args };
         Ok(match invoke(&self.agent, env, call).await {

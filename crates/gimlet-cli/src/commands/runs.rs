@@ -3,20 +3,28 @@
 use std::io::Write;
 
 use gimlet::event::{Event, EventKind, FinishState, Suspension};
+use gimlet::ids::RunId;
 use gimlet::store::Store;
-use gimlet_store::RunStatus;
+use gimlet_store::{FileStore, RunStatus};
 
+use super::{export, fork, replay};
 use crate::args::{JsonArgs, RunsCommand};
 use crate::exit::{ExitStatus, UsageError};
 use crate::home;
-use crate::show::{Talk, Volume, clip, summary};
+use crate::show::{Prose, Talk, Telling, Volume, Warnings, clip, summary};
 use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
 
-/// Lists or shows runs.
+/// Looks at runs, or makes a new one of an old one.
 pub(crate) async fn runs(command: Option<RunsCommand>) -> anyhow::Result<ExitStatus> {
     match command.unwrap_or(RunsCommand::List { limit: 20, json: JsonArgs { json: false } }) {
         RunsCommand::List { limit, json } => list(limit, json.json),
-        RunsCommand::Show { run, json } => show(&run, json.json).await,
+        RunsCommand::Show { run, timeline: true, .. } => super::trace::timeline(&run).await,
+        RunsCommand::Show { run, json, timeline: false } => show(&run, json.json).await,
+        RunsCommand::Trace { run, trace_content } => super::trace::resend(&run, trace_content).await,
+        RunsCommand::Replay { run, speed, max_pause } => replay::replay(&run, speed, max_pause).await,
+        RunsCommand::Export { run, format, output } => export::export(&run, format, output.as_deref()).await,
+        RunsCommand::Fork { run, at, message } => fork::fork(&run, at, message).await,
+        RunsCommand::Undo(args) => super::undo::undo(args).await,
     }
 }
 
@@ -56,11 +64,17 @@ fn list(limit: usize, json: bool) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-async fn show(run: &str, json: bool) -> anyhow::Result<ExitStatus> {
+/// A run by what a person calls it, and its events.
+pub(super) async fn load(run: &str) -> anyhow::Result<(FileStore, RunId, Vec<Event>)> {
     let store = home::store()?;
     let id =
         store.resolve(run).map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
     let events = store.load(&id).await?;
+    Ok((store, id, events))
+}
+
+async fn show(run: &str, json: bool) -> anyhow::Result<ExitStatus> {
+    let (_, _, events) = load(run).await?;
     let mut stdout = anstream::stdout().lock();
     if json {
         for event in &events {
@@ -68,7 +82,8 @@ async fn show(run: &str, json: bool) -> anyhow::Result<ExitStatus> {
         }
         return Ok(ExitStatus::Success);
     }
-    let talk = Talk::new(Volume::Debug);
+    let telling = Telling { volume: Volume::Debug, warnings: Warnings::Shown };
+    let talk = Talk::new(telling, 120, Prose::Quoted);
     for event in &events {
         if let Some(lines) = story(event).or_else(|| talk.told(event)) {
             writeln!(stdout, "{lines}")?;

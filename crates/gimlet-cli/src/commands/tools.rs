@@ -13,15 +13,31 @@ use gimlet_models::{Script, ScriptedModel};
 use serde_json::{Value, json};
 
 use crate::approver::CliApprover;
-use crate::args::{ApproveMode, JsonArgs, RootArgs, ToolsCommand};
+use crate::args::{ApproveMode, JsonArgs, McpArgs, RootArgs, ToolsCommand, TraceArgs};
+use crate::config::Settings;
+use crate::diagnostics;
 use crate::exit::{ExitStatus, UsageError};
-use crate::home;
+use crate::mcp::Loudness;
 use crate::style::{DIM, NAME};
+use crate::trace::{self, Told};
 use crate::world::{self, Place};
+use crate::{front, home};
 
 /// Lists, shows or calls tools.
-pub(crate) async fn tools(command: Option<ToolsCommand>, root: &RootArgs) -> anyhow::Result<ExitStatus> {
-    let place = Place::open(root)?;
+pub(crate) async fn tools(
+    command: Option<ToolsCommand>,
+    root: &RootArgs,
+    mcp: &McpArgs,
+) -> anyhow::Result<ExitStatus> {
+    let settings = Settings::load(root)?;
+    match command {
+        Some(ToolsCommand::Call { .. }) => {
+            trace::begin(&settings, &TraceArgs::default(), Told::WhenNamed)?;
+        }
+        Some(ToolsCommand::List(_) | ToolsCommand::Show { .. }) | None => diagnostics::start(&settings),
+    }
+    let mut place = Place::open(&settings)?;
+    place.connect(&settings, mcp, Loudness::Shown).await?;
     let tools = place.tools();
     match command.unwrap_or(ToolsCommand::List(JsonArgs { json: false })) {
         ToolsCommand::List(JsonArgs { json }) => {
@@ -73,7 +89,7 @@ async fn call(place: &Place, name: String, args: &str, approve: ApproveMode) -> 
     // A toolbox belongs to an agent; this one never speaks.
     let model = Arc::new(ScriptedModel::new("none", Script::default()));
     let agent = Agent::builder(model).tools(place.tools()).build()?;
-    let approver = CliApprover::new(home::approvals()?, approve, None);
+    let approver = CliApprover::new(home::approvals()?, approve, None, front::clerk());
     let env =
         world::env(place, world::blobs_only()?, Arc::new(approver), Vec::new(), world::interruptible()?);
     let result = match invoke(&agent, env, ToolCall { id: "call_1".into(), name: name.clone(), args }).await {

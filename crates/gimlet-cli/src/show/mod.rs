@@ -1,6 +1,11 @@
 //! What people see: a run as it happens, as JSON lines, or told afterwards.
 
+mod footer;
 mod json;
+mod live;
+mod markdown;
+mod screen;
+mod stream;
 mod talk;
 
 use std::fmt::Write;
@@ -12,7 +17,10 @@ use serde_json::Value;
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 
 pub(crate) use json::JsonLines;
-pub(crate) use talk::{Talk, Volume, summary};
+pub(crate) use live::{Live, Words};
+pub(crate) use markdown::markdown;
+pub(crate) use screen::Screen;
+pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, pruned, summary};
 
 /// A question as a person reads it.
 pub(crate) fn question(request: &ApprovalRequest) -> String {
@@ -25,11 +33,27 @@ pub(crate) fn question(request: &ApprovalRequest) -> String {
     );
     for effect in &request.effects {
         let _ = writeln!(text, "  {}", effect_line(effect));
+        if let Effect::Run { command, .. } = effect {
+            parts(command).iter().for_each(|part| {
+                let _ = writeln!(text, "    {DIM}which runs{DIM:#} {part}");
+            });
+        }
     }
     if let Some(preview) = &request.preview {
         text.push_str(&diff(preview));
     }
     text
+}
+
+/// The programs a command would start, where its text alone does not show them.
+fn parts(command: &str) -> Vec<String> {
+    let context = gimlet_policy::Context::new("/", gimlet_policy::Jail::Absent);
+    let report = gimlet_policy::Policy::builtin().check(command, &context);
+    match report.segments.as_slice() {
+        [] => Vec::new(),
+        [only] if report.argv.as_ref() == Some(&only.argv) => Vec::new(),
+        several => several.iter().map(|part| clip(&part.argv.join(" "), 100)).collect(),
+    }
 }
 
 /// An effect in words.
@@ -49,7 +73,7 @@ pub(crate) fn effect_line(effect: &Effect) -> String {
 }
 
 /// A diff with its colours, indented.
-fn diff(text: &str) -> String {
+pub(crate) fn diff(text: &str) -> String {
     let mut coloured = String::new();
     for line in text.lines() {
         let style = match line.as_bytes().first() {
@@ -69,6 +93,8 @@ pub(crate) fn arguments(args: &Value, most: usize) -> String {
         Value::Object(map) => {
             map.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
         }
+        // Asked for in an earlier process: its log knows.
+        Value::Null => String::new(),
         other => other.to_string(),
     };
     clip(&text, most)
@@ -83,4 +109,13 @@ pub(crate) fn clip(text: &str, most: usize) -> String {
     let mut cut: String = line.chars().take(most.saturating_sub(1)).collect();
     cut.push('…');
     cut
+}
+
+/// A Markdown fence that the text cannot close.
+pub(crate) fn fence(text: &str) -> String {
+    let mut fence = String::from("```");
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    fence
 }

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use gimlet::approval::{Decision, Scope};
 use gimlet::cell::CellEnd;
-use gimlet::event::{Event, EventKind, Finished, ModelMessage, ToolFinished};
+use gimlet::event::{Event, EventKind, Finished, ModelMessage, Pruned, ToolFinished};
 use gimlet::journal::Observer;
+use gimlet::message::Usage;
 use serde_json::Value;
 
+use super::footer::footer;
 use super::{arguments, clip};
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 
@@ -26,16 +29,48 @@ pub(crate) enum Volume {
     Debug,
 }
 
+/// What is told of the words a model says beside its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prose {
+    /// They are quoted, on one line.
+    Quoted,
+    /// Nothing: they are shown elsewhere.
+    Elsewhere,
+}
+
+/// How much is told, and of warnings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Telling {
+    pub(crate) volume: Volume,
+    pub(crate) warnings: Warnings,
+}
+
+/// What becomes of a run's warnings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Warnings {
+    /// They are told.
+    Shown,
+    /// They are counted, unless much is told anyway.
+    Counted,
+}
+
 /// Tells a run on standard error.
 pub(crate) struct Talk {
     volume: Volume,
+    /// Columns of the terminal; nothing is broken there by a name or a number.
+    columns: usize,
+    prose: Prose,
+    warnings: Warnings,
+    /// Warnings that were not told.
+    hidden: AtomicUsize,
     /// Arguments of open calls, until they finish.
     open: Mutex<HashMap<String, Value>>,
 }
 
 impl Talk {
-    pub(crate) fn new(volume: Volume) -> Self {
-        Talk { volume, open: Mutex::default() }
+    pub(crate) fn new(telling: Telling, columns: usize, prose: Prose) -> Self {
+        let Telling { volume, warnings } = telling;
+        Talk { volume, columns, prose, warnings, hidden: AtomicUsize::new(0), open: Mutex::default() }
     }
 
     /// What is told about an event; a sub-agent's is indented.
@@ -56,7 +91,7 @@ impl Talk {
             }
             EventKind::ToolFinished(finished) => {
                 let args = self.open().remove(&key(event, &finished.id)).unwrap_or_default();
-                normal.then(|| call_line(&args, finished, debug))
+                normal.then(|| call_line(&args, finished, self.columns, debug))
             }
             EventKind::StepStarted { step } => debug.then(|| format!("{DIM}step {step}{DIM:#}")),
             EventKind::ModelMessage(message) => self.message(message),
@@ -73,7 +108,16 @@ impl Talk {
             EventKind::AgentFinished(finished) => {
                 normal.then(|| format!("{DIM}… done: {}{DIM:#}", clip(&finished.answer, 100)))
             }
-            EventKind::Warning { message } => Some(format!("{WARNING}warning:{WARNING:#} {message}")),
+            EventKind::ContextPruned(plan) => normal.then(|| pruned(plan)),
+            EventKind::Warning { message } => match self.warnings {
+                Warnings::Counted if !verbose => {
+                    self.hidden.fetch_add(1, Ordering::Relaxed);
+                    None
+                }
+                Warnings::Counted | Warnings::Shown => {
+                    Some(format!("{WARNING}warning:{WARNING:#} {message}"))
+                }
+            },
             EventKind::RunStarted(started) => verbose
                 .then(|| format!("{DIM}run {} · {} · {}{DIM:#}", event.run, started.model, started.root)),
             EventKind::RunResumed { root, .. } => {
@@ -82,11 +126,21 @@ impl Talk {
             EventKind::ModelDelta { .. }
             | EventKind::ToolStarted { .. }
             | EventKind::ApprovalRequested(_)
-            | EventKind::RunSuspended { .. }
-            | EventKind::RunFinished(_)
-            | EventKind::RunFailed { .. }
             | EventKind::Unknown => None,
+            EventKind::RunSuspended { .. } | EventKind::RunFinished(_) | EventKind::RunFailed { .. } => {
+                normal.then(|| self.hidden_warnings()).flatten()
+            }
         }
+    }
+
+    /// That warnings were kept back, so that nothing is hidden without a word.
+    fn hidden_warnings(&self) -> Option<String> {
+        let told = match self.hidden.swap(0, Ordering::Relaxed) {
+            0 => return None,
+            1 => "1 warning was".to_owned(),
+            many => format!("{many} warnings were"),
+        };
+        Some(format!("{DIM}{told} not shown; -v or SUPPRESS_WARNINGS=false shows them{DIM:#}"))
     }
 
     fn message(&self, message: &ModelMessage) -> Option<String> {
@@ -94,11 +148,17 @@ impl Talk {
         let mut lines = Vec::new();
         if self.volume >= Volume::Debug {
             lines.push(format!(
-                "{DIM}  {:.2} s, {} tokens in, {} out{DIM:#}",
-                message.seconds, message.usage.input, message.usage.output
+                "{DIM}  {:.2} s, {} tokens in{}, {} out{DIM:#}",
+                message.seconds,
+                message.usage.input,
+                cached(&message.usage),
+                message.usage.output
             ));
         }
-        if self.volume >= Volume::Normal && !message.tool_calls.is_empty() && !message.text.trim().is_empty()
+        if self.volume >= Volume::Normal
+            && self.prose == Prose::Quoted
+            && !message.tool_calls.is_empty()
+            && !message.text.trim().is_empty()
         {
             lines.push(format!("{DIM}“{}”{DIM:#}", clip(&message.text, 300)));
         }
@@ -129,20 +189,25 @@ fn key(event: &Event, id: &str) -> String {
     format!("{} {id}", event.path.as_str())
 }
 
-fn call_line(args: &Value, finished: &ToolFinished, debug: bool) -> String {
-    let args = arguments(args, 80);
+fn call_line(args: &Value, finished: &ToolFinished, columns: usize, debug: bool) -> String {
+    // What is left beside the name is shared by what was asked and what came of it.
+    let room = columns.saturating_sub(finished.tool.chars().count() + 8);
+    let args = match arguments(args, (room / 2).clamp(16, 80)) {
+        none if none.is_empty() => none,
+        some => format!(" {some}"),
+    };
     let ms = finished.seconds * 1000.0;
     let mut line = if finished.ok {
-        let what = gist(&finished.result);
+        let what = clip(&gist(&finished.result), room.saturating_sub(args.chars().count()).clamp(16, 110));
         let cut = if finished.truncated { ", cut" } else { "" };
-        format!("{GOOD}•{GOOD:#} {NAME}{}{NAME:#} {args} {DIM}→ {what}{cut}{DIM:#}", finished.tool)
+        format!("{GOOD}•{GOOD:#} {NAME}{}{NAME:#}{args} {DIM}→ {what}{cut}{DIM:#}", finished.tool)
     } else {
         let text = |key: &str| finished.result[key].as_str().unwrap_or_default().to_owned();
         let mut line = format!(
-            "{ERROR}✗{ERROR:#} {NAME}{}{NAME:#} {args} → {}: {}",
+            "{ERROR}✗{ERROR:#} {NAME}{}{NAME:#}{args} → {}: {}",
             finished.tool,
             text("error"),
-            clip(&text("message"), 160)
+            clip(&text("message"), columns.clamp(40, 160))
         );
         if let Some(name) = finished.result["recovery_suggestion"]["tool_call"]["name"].as_str() {
             line.push_str(&format!(" {DIM}(suggests {name}){DIM:#}"));
@@ -175,13 +240,13 @@ fn gist(result: &Value) -> String {
             }
             let list = map.iter().find_map(|(key, value)| value.as_array().map(|items| (key, items.len())));
             if let Some((key, count)) = list {
-                return format!("{count} {}", key.replace('_', " "));
+                return counted(count, &key.replace('_', " "));
             }
             let text = map.iter().find_map(|(key, value)| {
                 value.as_str().filter(|text| text.contains('\n')).map(|text| (key, text.lines().count()))
             });
             match text {
-                Some((_, lines)) => format!("{lines} lines"),
+                Some((_, lines)) => counted(lines, "lines"),
                 None => clip(&arguments(result, 80), 80),
             }
         }
@@ -189,6 +254,19 @@ fn gist(result: &Value) -> String {
         Value::String(text) if text.lines().count() > 1 => format!("{} lines", text.lines().count()),
         other => clip(&other.to_string(), 80),
     }
+}
+
+/// A number of things, by the word for several of them.
+fn counted(count: usize, several: &str) -> String {
+    let (noun, rest) =
+        several.split_once(' ').map_or((several, String::new()), |(noun, rest)| (noun, format!(" {rest}")));
+    let one = match noun.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => noun
+            .strip_suffix("ches")
+            .map_or_else(|| noun.strip_suffix('s').unwrap_or(noun).to_owned(), |stem| format!("{stem}ch")),
+    };
+    if count == 1 { format!("1 {one}{rest}") } else { format!("{count} {noun}{rest}") }
 }
 
 /// The last thing a command said: usually its verdict.
@@ -233,13 +311,37 @@ fn decision_line(decision: &Decision) -> String {
     }
 }
 
-/// The last line of a run: how it went and what it cost.
+/// How much of what was read came from the server's cache.
+fn cached(usage: &Usage) -> String {
+    if usage.cached == 0 { String::new() } else { format!(" ({} cached)", usage.cached) }
+}
+
+/// What gave way, and what that saves.
+pub(crate) fn pruned(plan: &Pruned) -> String {
+    let results = match plan.elided.len() {
+        1 => "1 old result gives".to_owned(),
+        count => format!("{count} old results give"),
+    };
+    let window = match plan.window {
+        0 => String::new(),
+        window => format!(" of {window}"),
+    };
+    format!(
+        "{DIM}{results} way: the conversation shrinks from about {} to {}{window} tokens{DIM:#}",
+        plan.before, plan.after
+    )
+}
+
+/// The last lines of a run: what it did, how it went and what it cost.
 pub(crate) fn summary(run: &str, finished: &Finished) -> String {
     let plural = |n: u64, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
-    format!(
-        "{DIM}{}, {}, {:.1} s · run {run}{DIM:#}",
+    let mut lines = footer(&finished.work);
+    lines.push(format!(
+        "{DIM}{}, {}{}, {:.1} s · run {run}{DIM:#}",
         plural(finished.steps.into(), "step"),
         plural(finished.usage.total(), "token"),
+        cached(&finished.usage),
         finished.seconds
-    )
+    ));
+    lines.join("\n")
 }

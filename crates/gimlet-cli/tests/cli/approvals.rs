@@ -15,7 +15,7 @@ text = "Fixed."
 "#;
 
 /// The script with the id that this very patch has.
-fn fix(project: &Project) -> String {
+pub(crate) fn fix(project: &Project) -> String {
     let args = json!({
         "intent": "Add", "file_path": "calc.py",
         "original_content": "    return a - b\n", "new_content": "    return a + b\n",
@@ -82,7 +82,7 @@ fn modes_answer_for_the_person_but_never_pass_a_denial() {
 
     let dangerous = "[[reply]]\ncalls = [{ name = \"run_cmd\", args = { cmd = \"rm -rf /\" } }]\n[[reply]]\ntext = \"no\"\n";
     let (_, events) = project.events(dangerous, &["--approve", "all"]);
-    assert_eq!(of_type(&events, "tool.finished")[0]["result"]["error"], "DENIED");
+    assert_eq!(of_type(&events, "tool.finished")[0]["result"]["error"], "COMMAND_DENIED");
     assert!(of_type(&events, "approval.requested").is_empty(), "a denial is not even asked");
     assert!(of_type(&events, "tool.started").is_empty());
 }
@@ -142,4 +142,90 @@ final_answer(done)
         2,
         "nothing ran twice"
     );
+}
+
+/// A script that runs a command which asks, and then answers.
+const INSTALL: &str = r#"
+order = "turns"
+[[reply]]
+calls = [{ name = "run_cmd", args = { cmd = "sh -c 'echo made > made.txt'" } }]
+[[reply]]
+text = "ran"
+"#;
+
+fn waiting(project: &Project) -> String {
+    let waiting: Vec<Value> = serde_json::from_str(&project.say(&["approvals", "--json"]).stdout).unwrap();
+    waiting[0]["request"]["id"].as_str().unwrap_or_else(|| panic!("{waiting:?}")).to_owned()
+}
+
+#[test]
+fn a_yes_for_always_holds_in_later_runs_until_it_is_forgotten() {
+    let project = Project::new();
+    assert_eq!(project.run(INSTALL, &[]).code, 3);
+    assert_eq!(project.say(&["approve", &waiting(&project), "--always"]).code, 0);
+    assert_eq!(project.say(&["resume", "last"]).code, 0);
+    let said = project.run(INSTALL, &[]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "ran\n"), "{}", said.stderr);
+
+    let shown = project.say(&["policy", "show"]).stdout;
+    let rule = shown.lines().find(|line| line.contains("always-")).unwrap_or_else(|| panic!("{shown}"));
+    assert!(rule.contains("run sh -c 'echo made > made.txt'"), "{rule}");
+    let name = rule.split_whitespace().find(|word| word.starts_with("always-")).unwrap();
+    let checked = project.say(&["policy", "check", "--", "sh -c 'echo made > made.txt'"]).stdout;
+    assert!(checked.starts_with("allow\t") && checked.contains(name), "{checked}");
+    let other = project.say(&["policy", "check", "--", "sh -c 'echo made > other.txt'"]).stdout;
+    assert!(other.starts_with("require_approval\t"), "{other}");
+
+    assert_eq!(project.say(&["policy", "forget", name]).code, 0);
+    assert_eq!(project.say(&["policy", "forget", name]).code, 2);
+    assert_eq!(project.run(INSTALL, &[]).code, 3, "it asks again");
+}
+
+#[test]
+fn a_yes_for_a_session_does_not_reach_another() {
+    let project = Project::new();
+    assert_eq!(project.run(INSTALL, &["--session", "mine"]).code, 3);
+    assert_eq!(project.say(&["approve", &waiting(&project), "--session"]).code, 0);
+    assert_eq!(project.say(&["resume", "last", "--session", "mine"]).code, 0);
+    // The same conversation goes on, so the script does too.
+    let again = format!("{INSTALL}{}", INSTALL.replace("order = \"turns\"", ""));
+    assert_eq!(project.run(&again, &["--session", "mine"]).code, 0);
+    assert_eq!(project.run(INSTALL, &["--session", "yours"]).code, 3);
+}
+
+#[test]
+fn a_file_changed_after_the_yes_is_looked_at_again_and_asked_again() {
+    let project = Project::new();
+    let second = json!({
+        "intent": "Add", "file_path": "calc.py",
+        "original_content": "    return a - b\n", "new_content": "    return a + b\n",
+    });
+    // What the patch will be called once the file has changed.
+    let before = calc(&project);
+    project.file("calc.py", &format!("# mine\n{before}"));
+    let said = project.say(&["tools", "call", "propose_patch", &second.to_string()]);
+    let later = said.events()[0]["patch_id"].as_str().unwrap().to_owned();
+    project.file("calc.py", &before);
+
+    let again = format!(
+        "[[reply]]\nexpect = [\"has changed since the patch was proposed\"]\n\
+         calls = [{{ name = \"propose_patch\", args = {{ intent = \"Add\", file_path = \"calc.py\", original_content = \"    return a - b\\n\", new_content = \"    return a + b\\n\" }} }}]\n\
+         [[reply]]\ncalls = [{{ name = \"apply_patch\", args = {{ patch_id = \"{later}\" }} }}]\n\
+         [[reply]]\ntext = \"Fixed.\"",
+    );
+    let script = fix(&project).replace("[[reply]]\ntext = \"Fixed.\"", &again);
+    assert_eq!(project.run(&script, &[]).code, 3);
+    let first = waiting(&project);
+    assert_eq!(project.say(&["approve", &first]).code, 0);
+    project.file("calc.py", &format!("# mine\n{before}"));
+
+    let said = project.say(&["resume", "last"]);
+    assert_eq!(said.code, 3, "the new patch is asked about: {}", said.stderr);
+    assert_eq!(calc(&project), format!("# mine\n{before}"), "nothing was changed by the old yes");
+    let next = waiting(&project);
+    assert_ne!(first, next);
+    assert_eq!(project.say(&["approve", &next]).code, 0);
+    let said = project.say(&["resume", "last"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "Fixed.\n"), "{}", said.stderr);
+    assert!(calc(&project).starts_with("# mine\n") && calc(&project).contains("a + b"));
 }

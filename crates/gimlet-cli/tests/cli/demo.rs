@@ -11,6 +11,7 @@ fn the_whole_story() {
         let mut settings = insta::Settings::clone_current();
         settings.add_filter(r"/\S*gimlet-demo-\w+", "[FOLDER]");
         settings.add_filter(r"\d+\.\d s · run [\w-]+", "[SECONDS] s · run [RUN]");
+        settings.add_filter(r"without a shell, (bubblewrap|landlock|host)", "without a shell, [JAIL]");
         settings
     };
     settings.bind(|| {

@@ -1,10 +1,30 @@
 //! The real binary, from outside.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "a random test tells its seed")]
 
 mod approvals;
+mod config;
 mod demo;
+mod doctor;
+mod durable;
+mod executor;
+mod gates;
+mod guide;
+mod help;
+mod instructions;
+mod jail;
+mod kill;
+mod mcp;
 mod policy;
+mod pty;
 mod python;
+mod python_kill;
+mod qwen;
 mod run;
+mod session;
+mod small;
 mod support;
+mod trace;
+mod trust;
+mod undo;
 mod wires;

@@ -60,6 +60,115 @@ fn tools_are_functions_behind_the_guard() {
 }
 
 #[test]
+fn the_imports_can_be_changed() {
+    let project = Project::new();
+    let code = "import linecache\nimport json";
+    let said = project.say(&["python", "-c", code]);
+    assert!(
+        said.stderr.contains("import of 'linecache' is not allowed; there are no files here"),
+        "{}",
+        said.stderr
+    );
+    let said = project.say(&["python", "--imports", "+linecache,-json", "-c", code]);
+    assert!(said.stderr.contains("line 2") && said.stderr.contains("import of 'json'"), "{}", said.stderr);
+    let said = project.say(&["python", "--imports", "-jsno", "-c", "1"]);
+    assert_eq!(said.code, 2);
+    assert!(said.stderr.contains("`jsno` cannot be taken off the imports") && said.stderr.contains("hint: "));
+}
+
+#[test]
+fn files_change_the_imports_and_a_project_only_adds_when_trusted() {
+    let project = Project::new();
+    let user = |text: &str| std::fs::write(project.home.path().join("config.toml"), text).unwrap();
+    let import = |name: &str, more: &[&str]| {
+        let code = format!("import {name}");
+        project.say(&[&["python", "-c", &code][..], more].concat())
+    };
+    user("[python]\nimports = [\"+linecache\", \"-json\"]\n");
+    assert_eq!(import("linecache", &[]).code, 0, "{}", import("linecache", &[]).stderr);
+    assert!(import("json", &[]).stderr.contains("import of 'json' is not allowed"));
+    assert_eq!(import("json", &["--imports", "+json"]).code, 0, "the command line comes last");
+    let script = "[[reply]]\ntext = \"\"\"\n```python\nimport linecache\nfinal_answer(linecache.__name__)\n```\n\"\"\"\n";
+    let (code, events) = project.events(script, &["-a", "code"]);
+    assert_eq!((code, &of_type(&events, "run.finished")[0]["answer"]), (0, &json!("linecache")));
+
+    user("[python]\nimports = [\"-jsno\"]\n");
+    let said = import("json", &[]);
+    assert_eq!(said.code, 2);
+    assert!(said.stderr.contains("config.toml line 1: [python] imports: `jsno` cannot"), "{}", said.stderr);
+    user("[python]\nimport = []\n");
+    let said = import("json", &[]);
+    assert!(
+        said.code == 2 && said.stderr.contains("line 2") && said.stderr.contains("`import`"),
+        "{}",
+        said.stderr
+    );
+
+    user("[python]\nimports = [\"-json\"]\n");
+    project.file("gimlet.toml", "[python]\nimports = [\"-json\", \"-csv\"]\n");
+    assert!(
+        import("csv", &[]).stderr.contains("ImportError: No module named 'csv'"),
+        "taking away needs no trust"
+    );
+    project.file("gimlet.toml", "[python]\nimports = [\"json\"]\n");
+    let said = import("re", &[]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.stderr.contains("gimlet.toml line 1 lets code import `json`, and is not trusted"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(project.say(&["trust", "gimlet.toml", "--yes"]).code, 0);
+    assert_eq!(import("json", &[]).code, 0);
+}
+
+#[test]
+fn a_resumed_run_may_import_what_it_could_before() {
+    let project = Project::new();
+    let reply = |code: &str| format!("[[reply]]\ntext = \"\"\"\n```python\n{code}\n```\n\"\"\"\n");
+    let first = format!("order = \"turns\"\n{}", reply("import linecache\nprint(linecache.__name__)"));
+    let script = format!("{first}[[reply]]\nfault = {{ kind = \"status\", status = 500 }}\n");
+    let (code, events) = project.events(&script, &["-a", "code", "--imports", "linecache"]);
+    assert_eq!(code, 1, "{events:#?}");
+    assert_eq!(of_type(&events, "run.started")[0]["executor"], json!({"imports": ["+linecache"]}));
+    project.script(&format!("{first}{}", reply("final_answer(linecache.__name__)")));
+    let said = project.say(&["resume", "last", "-q"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "linecache\n"), "{}", said.stderr);
+}
+
+/// A kernel without Landlock, for this thread and what it starts.
+fn without_landlock() {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+    const LANDLOCK_CREATE_RULESET: i64 = 444;
+    const ENOSYS: u32 = 38;
+    let filter = SeccompFilter::new(
+        [(LANDLOCK_CREATE_RULESET, Vec::new())].into(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(ENOSYS),
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    apply_filter(&BpfProgram::try_from(filter.unwrap()).unwrap()).unwrap();
+}
+
+#[test]
+fn a_layer_that_the_kernel_lacks_is_said() {
+    const WORDS: &str = "Landlock is not supported by this kernel";
+    let told = std::thread::spawn(|| {
+        without_landlock();
+        let project = Project::new();
+        let said = project.say(&["python", "-c", "print(1)"]);
+        assert_eq!((said.code, said.stdout.as_str()), (0, "1\n"), "{}", said.stderr);
+        assert!(said.stderr.contains(&format!("warning: {WORDS}")), "{}", said.stderr);
+        let script = "order = \"turns\"\n[[reply]]\ntext = \"```python\\nfinal_answer(1)\\n```\"\n";
+        let (_, events) = project.events(script, &["-a", "code"]);
+        let place = |kind: &str| events.iter().position(|event| event["type"] == kind).unwrap();
+        assert!(place("warning") < place("cell.started"), "said before any code runs");
+        assert_eq!(of_type(&events, "warning")[0]["message"], WORDS);
+    });
+    told.join().unwrap();
+}
+
+#[test]
 fn a_code_agent_keeps_its_variables_and_answers_with_a_value() {
     let script = r#"
 order = "turns"

@@ -103,8 +103,11 @@ fn an_empty_reply_is_asked_again() {
 #[test]
 fn a_reply_that_breaks_off_fails_the_run_and_can_be_resumed() {
     let project = Project::new();
-    let script = "[[reply]]\ntext = \"Half a thou\"\nfault = { kind = \"drop\", after_bytes = 4 }\n";
-    let said = project.run(script, &[]);
+    let half = "[[reply]]\ntext = \"Half a thou\"\nfault = { kind = \"drop\", after_bytes = 4 }\n";
+    let once = format!("{half}[[reply]]\ntext = \"whole\"\n");
+    let said = project.run(&once, &[]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "whole\n"), "the step begins again: {}", said.stderr);
+    let said = project.run(&half.repeat(3), &[]);
     assert_eq!((said.code, said.stdout.as_str()), (1, ""));
     assert!(
         said.stderr.contains("MODEL_REPLY_CUT") && said.stderr.contains("hint: gimlet resume"),
@@ -154,7 +157,7 @@ fn out_of_steps_is_exit_four_with_what_there_is() {
     let said = project.say(&["resume", "last", "--max-steps", "9"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "Now I am sure.\n"), "{}", said.stderr);
     let said = project.say(&["resume", "last"]);
-    assert_eq!(said.code, 1, "{}", said.stderr);
+    assert_eq!(said.code, 2, "{}", said.stderr);
     assert!(said.stderr.contains("finished"), "{}", said.stderr);
 }
 

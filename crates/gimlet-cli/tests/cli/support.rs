@@ -29,6 +29,12 @@ impl Project {
         Project { repo, home: tempfile::tempdir().unwrap() }
     }
 
+    /// With answers taken as they come: the story is about something else than what a change needs.
+    pub(crate) fn ungated(self) -> Self {
+        std::fs::write(self.home.path().join("config.toml"), "[gate]\nenabled = false\n").unwrap();
+        self
+    }
+
     /// The binary, about to run in the repository.
     pub(crate) fn gimlet(&self, args: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("gimlet"));

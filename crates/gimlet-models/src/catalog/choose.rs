@@ -117,6 +117,12 @@ fn named(
     if let Some(model) = installed.iter().find(|model| model.name == wanted) {
         return take(model, "named".to_owned());
     }
+    // Servers of files call a model by its path, and people by the name of the file.
+    let mut files =
+        installed.iter().filter(|model| file_name(&model.name).eq_ignore_ascii_case(file_name(wanted)));
+    if let (Some(model), None) = (files.next(), files.next()) {
+        return take(model, "named, without its folder".to_owned());
+    }
     if !wanted.contains(':') {
         let latest = format!("{wanted}:latest");
         if let Some(model) = installed.iter().find(|model| model.name == latest) {
@@ -145,6 +151,12 @@ fn named(
         nearest: nearest.into_iter().take(3).map(|(_, name)| name.to_owned()).collect(),
         pull,
     })
+}
+
+/// `qwen2.5-coder-1.5b` of `/models/qwen2.5-coder-1.5b.gguf`.
+fn file_name(name: &str) -> &str {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    file.strip_suffix(".gguf").unwrap_or(file)
 }
 
 fn best(

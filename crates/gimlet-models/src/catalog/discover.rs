@@ -294,8 +294,10 @@ struct ListedModel {
     meta: Option<Meta>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Meta {
+    #[serde(default)]
+    n_ctx: Option<u32>,
     #[serde(default)]
     n_ctx_train: Option<u32>,
     #[serde(default)]
@@ -306,12 +308,17 @@ struct Meta {
 
 impl ListedModel {
     fn read(self) -> Installed {
-        let meta = self.meta.unwrap_or(Meta { n_ctx_train: None, n_params: None, size: None });
+        let meta = self.meta.unwrap_or_default();
         Installed {
             context: self.max_model_len.or(self.context_length).or(meta.n_ctx_train),
-            set_context: self.max_model_len,
+            set_context: self.max_model_len.or(meta.n_ctx),
             parameters: meta.n_params,
             bytes: meta.size,
+            // A server of files names no digest; the very size and number of parameters tell weights apart as well.
+            digest: meta.size.zip(meta.n_params).map(|(size, count)| {
+                let name = self.id.rsplit(['/', '\\']).next().unwrap_or(&self.id);
+                format!("file:{name}:{size}:{count}")
+            }),
             ..Installed::named(self.id)
         }
     }

@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use gimlet::constrain::Constrain;
+use gimlet::event::ActionFormat;
 use gimlet::message::Message;
 use gimlet::model::{Model, ModelError, ModelEvent, Reply, ReplyBuilder, Request, Sampling};
+use gimlet::parse::{Intent, parse};
 use gimlet::tool::{Manner, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -98,6 +101,9 @@ impl Profile {
     pub fn corrected(mut self, card: &Scorecard) -> Self {
         self.calls = card.calls();
         self.action = card.action();
+        if !card.native.is_reliable() && !card.json.is_reliable() {
+            self.constrain = Constrain::Always;
+        }
         self
     }
 }
@@ -132,7 +138,7 @@ pub async fn probe(model: &dyn Model, rounds: u32) -> Result<Scorecard, ModelErr
 }
 
 const JSON_RULE: &str = "To use a tool, reply with one JSON object and nothing else: \
-    {\"tool\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}. The only tool is add: it adds two whole numbers.";
+    {\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 1}}. The only tool is add: it adds two whole numbers.";
 
 fn task(a: u32, b: u32) -> Message {
     Message::user(format!("Use the tool add to add {a} and {b}."))
@@ -166,7 +172,7 @@ async fn correction(model: &dyn Model, a: u32, b: u32) -> Result<bool, ModelErro
         task(a, b),
         Message::Assistant { text: format!("add {a} {b}"), thinking: Vec::new(), calls: Vec::new() },
         Message::user(
-            "That was not understood. Reply with one JSON object: {\"tool\": \"add\", \"arguments\": {\"a\": …, \"b\": …}}",
+            "That was not understood. Reply with one JSON object: {\"name\": \"add\", \"arguments\": {\"a\": …, \"b\": …}}",
         ),
     ];
     let (reply, _) = ask(model, conversation, Vec::new()).await?;
@@ -203,12 +209,14 @@ async fn ask(
     Ok((reply, speed))
 }
 
-/// Whether a text holds the call, with or without words and fences around it.
+/// Whether a text holds the call, read as a run would read it.
 fn is_call(text: &str, a: u32, b: u32) -> bool {
-    let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else { return false };
-    let Some(json) = text.get(start..=end) else { return false };
-    serde_json::from_str::<Value>(json)
-        .is_ok_and(|call| call["tool"] == "add" && has_numbers(&call["arguments"], a, b))
+    match parse(text, ActionFormat::Tools, &["add"]).intent {
+        Intent::Calls(calls) => {
+            calls.first().is_some_and(|call| call.name == "add" && has_numbers(&call.args, a, b))
+        }
+        Intent::Code(_) | Intent::Answer(_) | Intent::Empty | Intent::Malformed(_) => false,
+    }
 }
 
 /// Whether the arguments are right; numbers in quotes count, since validation mends them.

@@ -2,11 +2,11 @@
 
 use super::choose::tier_word;
 use super::discover::Installed;
-use super::families::{Calls, Families, Tier};
+use super::families::{Calls, Profile, Tier};
 
-/// Draws the table; `chosen` is marked and stands first within its tier.
-pub fn table(models: &[Installed], families: &Families, chosen: Option<&str>) -> String {
-    let mut rows: Vec<_> = models.iter().map(|model| (families.profile(model), model)).collect();
+/// Draws the table, each model as `profile` treats it; `chosen` is marked and stands first within its tier.
+pub fn table(models: &[Installed], profile: impl Fn(&Installed) -> Profile, chosen: Option<&str>) -> String {
+    let mut rows: Vec<_> = models.iter().map(|model| (profile(model), model)).collect();
     rows.sort_by_key(|(profile, model)| {
         (profile.tier, Some(model.name.as_str()) != chosen, model.name.clone())
     });

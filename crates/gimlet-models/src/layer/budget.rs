@@ -1,15 +1,17 @@
 //! An end to spending: tokens and money, counted over every model that shares the ledger.
 //!
-//! What a server does not report is estimated, so that a silent one is not free.
+//! What a server does not report is estimated, so that a silent one is not free; a model whose price nobody knows is
+//! refused where money is limited.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use gimlet::context::Window;
 use gimlet::message::{Message, Usage};
 use gimlet::model::{Model, ModelError, ModelEvent, ModelStream, Request};
 
-use crate::providers::Price;
+use crate::providers::Cost;
 
 /// How much may be spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -47,7 +49,12 @@ impl Ledger {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self) -> Result<(), ModelError> {
+    fn check(&self, model: &str, cost: Cost) -> Result<(), ModelError> {
+        if self.limits.dollars.is_some() && cost == Cost::Unknown {
+            return Err(ModelError::Budget(format!(
+                "money is limited and the price of {model} is not known; add it to the providers, or limit tokens"
+            )));
+        }
         let spent = self.spent();
         if let Some(limit) = self.limits.tokens
             && spent.usage.total() >= limit
@@ -62,10 +69,13 @@ impl Ledger {
         Ok(())
     }
 
-    fn add(&self, usage: Usage, price: Option<&Price>) {
+    fn add(&self, usage: Usage, cost: Cost) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.usage += usage;
-        spent.dollars += price.map_or(0.0, |price| price.of(&usage));
+        spent.dollars += match cost {
+            Cost::Known(price) => price.of(&usage),
+            Cost::Free | Cost::Unknown => 0.0,
+        };
     }
 }
 
@@ -73,13 +83,13 @@ impl Ledger {
 pub struct Budget {
     inner: Arc<dyn Model>,
     ledger: Arc<Ledger>,
-    price: Option<Price>,
+    cost: Cost,
 }
 
 impl Budget {
     /// Counts a model's use in a ledger.
-    pub fn new(inner: Arc<dyn Model>, ledger: Arc<Ledger>, price: Option<Price>) -> Self {
-        Budget { inner, ledger, price }
+    pub fn new(inner: Arc<dyn Model>, ledger: Arc<Ledger>, cost: Cost) -> Self {
+        Budget { inner, ledger, cost }
     }
 }
 
@@ -88,12 +98,16 @@ impl Model for Budget {
         self.inner.id()
     }
 
+    fn window(&self) -> Option<Window> {
+        self.inner.window()
+    }
+
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
         async move {
-            self.ledger.check()?;
+            self.ledger.check(self.inner.id(), self.cost)?;
             let mut bill = Bill {
                 ledger: Arc::clone(&self.ledger),
-                price: self.price,
+                cost: self.cost,
                 reported: None,
                 estimated: Usage { input: estimate(&request), ..Usage::default() },
                 written: 0,
@@ -115,7 +129,7 @@ impl Model for Budget {
 /// Paid when the reply is over, however it ends.
 struct Bill {
     ledger: Arc<Ledger>,
-    price: Option<Price>,
+    cost: Cost,
     reported: Option<Usage>,
     estimated: Usage,
     written: usize,
@@ -136,7 +150,7 @@ impl Bill {
 impl Drop for Bill {
     fn drop(&mut self) {
         let usage = self.reported.unwrap_or(Usage { output: tokens(self.written), ..self.estimated });
-        self.ledger.add(usage, self.price.as_ref());
+        self.ledger.add(usage, self.cost);
     }
 }
 

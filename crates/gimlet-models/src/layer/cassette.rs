@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
+use gimlet::context::Window;
 use gimlet::digest::digest_json;
 use gimlet::message::{Finish, Message, ToolCall, Usage};
 use gimlet::model::{Model, ModelError, ModelEvent, ModelStream, Request};
@@ -132,6 +133,10 @@ impl Recorder {
 impl Model for Recorder {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn window(&self) -> Option<Window> {
+        self.inner.window()
     }
 
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {

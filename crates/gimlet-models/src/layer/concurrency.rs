@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use gimlet::context::Window;
 use gimlet::model::{Model, ModelError, ModelStream, Request};
 use tokio::sync::Semaphore;
 
@@ -24,6 +25,10 @@ impl Concurrency {
 impl Model for Concurrency {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn window(&self) -> Option<Window> {
+        self.inner.window()
     }
 
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use gimlet::context::Window;
 use gimlet::model::{Model, ModelError, ModelEvent, ModelStream, Request};
 use governor::clock::Clock;
 use governor::middleware::NoOpMiddleware;
@@ -82,6 +83,10 @@ async fn wait(limiter: &Limiter, cost: NonZeroU32) {
 impl Model for RateLimit {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn window(&self) -> Option<Window> {
+        self.inner.window()
     }
 
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {

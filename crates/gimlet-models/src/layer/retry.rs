@@ -9,6 +9,7 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gimlet::context::Window;
 use gimlet::model::{Model, ModelError, ModelStream, Request};
 
 use super::attempts::{self, Next, Plan, Shown};
@@ -59,6 +60,10 @@ impl Retry {
 impl Model for Retry {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn window(&self) -> Option<Window> {
+        self.inner.window()
     }
 
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {

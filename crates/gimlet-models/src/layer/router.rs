@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gimlet::context::Window;
 use gimlet::message::Message;
 use gimlet::model::{Model, ModelError, ModelStream, Request};
 use serde::{Deserialize, Serialize};
@@ -96,6 +97,11 @@ impl State {
 impl Model for Router {
     fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The smallest, since any of them may be asked.
+    fn window(&self) -> Option<Window> {
+        self.state.models.iter().filter_map(|model| model.window()).min_by_key(Window::room)
     }
 
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {

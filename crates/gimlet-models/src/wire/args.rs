@@ -1,10 +1,34 @@
-//! Arguments and tools as the wires write them, borrowed from the request.
+//! Messages, arguments and tools as the wires write them, borrowed from the request.
 
 use std::sync::Arc;
 
+use gimlet::message::{Message, Thinking};
+use gimlet::model::Request;
 use gimlet::tool::ToolSpec;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
+
+use super::{Reasoning, WireOptions};
+
+/// The conversation of a wire that writes one object a message, as Ollama and OpenAI do.
+pub(super) struct Messages<'a, L> {
+    pub(super) request: &'a Request,
+    pub(super) options: &'a WireOptions,
+    /// Writes one message.
+    pub(super) line: fn(&'a Message, &WireOptions) -> L,
+}
+
+impl<L: Serialize> Serialize for Messages<'_, L> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.request.messages.iter().map(|message| (self.line)(message, self.options)))
+    }
+}
+
+/// Reasoning, where it goes back to the server.
+pub(super) fn reasoning(thinking: &[Thinking], options: &WireOptions) -> Option<String> {
+    (options.quirks.reasoning == Reasoning::Return && !thinking.is_empty())
+        .then(|| thinking.iter().map(|thought| thought.text.as_str()).collect())
+}
 
 /// Arguments as an object. What a model wrote instead of one is shown to it as text: servers parse this field and
 /// refuse the whole conversation otherwise.

@@ -5,13 +5,13 @@
 
 use gimlet::message::{Finish, Message, ToolCall, Usage};
 use gimlet::model::{ModelError, ModelEvent, Request};
-use serde::ser::{SerializeSeq, Serializer};
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::args::{Functions, Object};
+use super::args::{Functions, Messages, Object, reasoning};
 use super::calls::{Args, Calls, Piece};
-use super::{DecodeFrame, Extra, Reasoning, Think, WireOptions};
+use super::{DecodeFrame, Extra, Think, WireOptions};
 use crate::status;
 
 /// The body of a request.
@@ -19,7 +19,7 @@ pub fn encode(request: &Request, options: &WireOptions) -> Result<Vec<u8>, Model
     let sampling = &request.sampling;
     let body = Body {
         model: &options.model,
-        messages: Messages { request, options },
+        messages: Messages { request, options, line },
         tools: (!request.tools.is_empty()).then_some(Functions(&request.tools)),
         stream: true,
         format: sampling.schema.as_deref().filter(|_| options.sends(Extra::Schema)),
@@ -41,7 +41,7 @@ pub fn encode(request: &Request, options: &WireOptions) -> Result<Vec<u8>, Model
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: Messages<'a>,
+    messages: Messages<'a, Line<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Functions<'a>>,
     stream: bool,
@@ -105,21 +105,6 @@ impl Serialize for KeepAlive<'_> {
     }
 }
 
-struct Messages<'a> {
-    request: &'a Request,
-    options: &'a WireOptions,
-}
-
-impl Serialize for Messages<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut seq = serializer.serialize_seq(Some(self.request.messages.len()))?;
-        for message in &self.request.messages {
-            seq.serialize_element(&line(message, self.options))?;
-        }
-        seq.end()
-    }
-}
-
 #[derive(Serialize)]
 struct Line<'a> {
     role: &'static str,
@@ -138,8 +123,7 @@ fn line<'a>(message: &'a Message, options: &WireOptions) -> Line<'a> {
         Message::System { text } => plain("system", text),
         Message::User { text } => plain("user", text),
         Message::Assistant { text, thinking, calls } => Line {
-            thinking: (options.quirks.reasoning == Reasoning::Return && !thinking.is_empty())
-                .then(|| thinking.iter().map(|thought| thought.text.as_str()).collect()),
+            thinking: reasoning(thinking, options),
             tool_calls: (!calls.is_empty()).then_some(ToolCalls(calls)),
             ..plain("assistant", text)
         },

@@ -5,13 +5,13 @@
 
 use gimlet::message::{Finish, Message, Thinking, ToolCall, Usage};
 use gimlet::model::{ModelError, ModelEvent, Request};
-use serde::ser::{SerializeSeq, Serializer};
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::args::{Functions, Text};
+use super::args::{Functions, Messages, Text, reasoning};
 use super::calls::{Args, Calls, Piece};
-use super::{DecodeFrame, Extra, LengthField, Reasoning, Think, WireOptions};
+use super::{DecodeFrame, Extra, LengthField, Think, WireOptions};
 use crate::status;
 
 /// Marks a signature that Gemini put on a tool call and wants back there.
@@ -28,7 +28,7 @@ pub fn encode(request: &Request, options: &WireOptions) -> Result<Vec<u8>, Model
     let schema = sampling.schema.as_deref().filter(|_| options.sends(Extra::Schema));
     let body = Body {
         model: &options.model,
-        messages: Messages { request, options },
+        messages: Messages { request, options, line },
         tools: (!request.tools.is_empty()).then_some(Functions(&request.tools)),
         tool_choice: (!request.tools.is_empty() && options.sends(Extra::ToolChoice)).then_some("auto"),
         stream: true,
@@ -54,7 +54,7 @@ pub fn encode(request: &Request, options: &WireOptions) -> Result<Vec<u8>, Model
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: Messages<'a>,
+    messages: Messages<'a, Line<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Functions<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,21 +111,6 @@ fn effort(options: &WireOptions) -> Option<&'static str> {
     }
 }
 
-struct Messages<'a> {
-    request: &'a Request,
-    options: &'a WireOptions,
-}
-
-impl Serialize for Messages<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut seq = serializer.serialize_seq(Some(self.request.messages.len()))?;
-        for message in &self.request.messages {
-            seq.serialize_element(&line(message, self.options))?;
-        }
-        seq.end()
-    }
-}
-
 #[derive(Serialize)]
 struct Line<'a> {
     role: &'static str,
@@ -145,8 +130,7 @@ fn line<'a>(message: &'a Message, options: &WireOptions) -> Line<'a> {
         Message::System { text } => plain("system", text),
         Message::User { text } => plain("user", text),
         Message::Assistant { text, thinking, calls } => Line {
-            reasoning_content: (options.quirks.reasoning == Reasoning::Return && !thinking.is_empty())
-                .then(|| thinking.iter().map(|thought| thought.text.as_str()).collect()),
+            reasoning_content: reasoning(thinking, options),
             tool_calls: (!calls.is_empty())
                 .then(|| ToolCalls { calls, signature: google_signature(thinking) }),
             ..plain("assistant", text)

@@ -188,7 +188,14 @@ struct RawShipped {
     rule: Vec<RawRule>,
 }
 
+/// A file of settings, of which one table is ours.
 #[derive(Deserialize)]
+struct RawSettings {
+    #[serde(default)]
+    policy: RawFile,
+}
+
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
     #[serde(default)]
@@ -310,6 +317,7 @@ impl File<'_> {
         let examples = examples(&raw.id, verdict, &raw.matches, &raw.not_match);
         let rule = Rule {
             author: self.author,
+            source: self.name.to_owned(),
             flags: raw.flags.as_deref().map(|texts| self.flags(&raw.id, texts)).transpose()?,
             global: self.flags(&raw.id, &raw.global)?,
             program: raw.program.into_vec(),
@@ -373,10 +381,22 @@ fn parse<'a, T: Deserialize<'a>>(
     })
 }
 
+/// What a text with rules in it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Rules and nothing else.
+    Rules,
+    /// Settings, with the rules in the table `policy`.
+    Settings,
+}
+
 /// Reads a user's or project's rules. Their examples are not checked yet: that takes the whole policy.
-pub(crate) fn load(text: &str, name: &str, author: Author) -> Result<Loaded, Box<RulesError>> {
+pub(crate) fn load(text: &str, name: &str, author: Author, shape: Shape) -> Result<Loaded, Box<RulesError>> {
     let source = NamedSource::new(name, text.to_owned());
-    let raw: RawFile = parse(text, name, &source)?;
+    let raw: RawFile = match shape {
+        Shape::Rules => parse(text, name, &source)?,
+        Shape::Settings => parse::<RawSettings>(text, name, &source)?.policy,
+    };
     let file = File { name, source, author };
     let (rules, examples) = file.rules(raw.rule)?;
     Ok(Loaded { rules, secrets: raw.secrets, examples, source: file.source })
@@ -407,6 +427,7 @@ fn load_shipped() -> Result<Builtin, Box<RulesError>> {
         all.extend(examples(&raw.id, raw.verdict, &raw.matches, &raw.not_match));
         let rule = Rule {
             author: Author::Builtin,
+            source: name.to_owned(),
             program: Vec::new(),
             subcommand: Vec::new(),
             with: Vec::new(),

@@ -6,7 +6,7 @@
 pub(crate) mod flags;
 mod load;
 
-pub(crate) use load::{Builtin, Expected, Inner, Loaded, Wrapper, builtin, load};
+pub(crate) use load::{Builtin, Expected, Inner, Loaded, Shape, Wrapper, builtin, load};
 pub use load::{ExampleFailure, RulesError};
 
 use serde::Serialize;
@@ -74,6 +74,8 @@ pub struct Rule {
     pub id: String,
     /// Who wrote it.
     pub author: Author,
+    /// The file it stands in.
+    pub source: String,
     /// Programs it is about; patterns such as `mkfs.*` are fine.
     pub program: Vec<String>,
     /// First operands it is about, such as `status` for git; empty means any.

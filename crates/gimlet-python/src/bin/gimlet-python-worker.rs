@@ -1,7 +1,7 @@
 //! The worker alone, for tests, benches and fuzzing of this crate. The `gimlet` binary carries its own.
 //!
-//! `probe enter` and `probe close` build the jail as a worker would, then try what it forbids and print what came
-//! of it: the tests' proof of each layer.
+//! `probe LAYER` builds one layer of the jail as a worker would, then tries what it forbids and prints what came of it:
+//! the tests' proof of each layer.
 
 use std::process::ExitCode;
 
@@ -33,6 +33,41 @@ mod probe {
             unsafe { libc::mkdir(c"/tmp/gimlet-probe-folder".as_ptr(), 0o700).into() }
         }),
     ];
+
+    /// What Landlock forbids beside files.
+    const REACH: &[Attempt] = &[
+        ("connect", || {
+            // SAFETY: has no preconditions.
+            let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) };
+            let port = 9u16.to_be();
+            let host = libc::in_addr { s_addr: u32::from_be_bytes([127, 0, 0, 1]).to_be() };
+            let family = libc::AF_INET as libc::sa_family_t;
+            let address =
+                libc::sockaddr_in { sin_family: family, sin_port: port, sin_addr: host, sin_zero: [0; 8] };
+            let size = std::mem::size_of_val(&address) as libc::socklen_t;
+            // SAFETY: the address outlives the call, and the size is its own.
+            unsafe { libc::connect(socket, (&raw const address).cast(), size).into() }
+        }),
+        ("signal the parent", || {
+            // SAFETY: has no preconditions.
+            call(libc::SYS_kill, [unsafe { libc::getppid() }.into(), 0, 0, 0, 0])
+        }),
+    ];
+
+    /// What the kernel's limits forbid.
+    const TAKING: &[Attempt] = &[
+        ("open a descriptor", || open(c"/dev/null", libc::O_RDONLY)),
+        ("take memory", || {
+            let prot = i64::from(libc::PROT_READ | libc::PROT_WRITE);
+            call(libc::SYS_mmap, [0, 64 << 30, prot, i64::from(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS), -1])
+        }),
+    ];
+
+    /// A descriptor that the test leaves open for the worker to find.
+    const INHERITED: &[Attempt] = &[("use an inherited descriptor", || {
+        // SAFETY: takes plain numbers.
+        unsafe { libc::fcntl(7, libc::F_GETFD).into() }
+    })];
 
     const CALLS: &[Attempt] = &[
         ("socket", || call(libc::SYS_socket, [libc::AF_INET as i64, libc::SOCK_STREAM as i64, 0, 0, 0])),
@@ -82,11 +117,19 @@ mod probe {
 
     /// Builds one stage of the jail, tries what it forbids, and prints a line for each attempt.
     pub(super) fn run(stage: &str) -> ExitCode {
-        jail::forget_descriptors();
         let (weaknesses, attempts): (_, Vec<&Attempt>) = match stage {
-            "none" => (Vec::new(), FILES.iter().take(2).collect()),
-            "enter" => (jail::enter(), FILES.iter().collect()),
-            "close" => (jail::close(&gimlet_python::Limits::default()), FILES.iter().chain(CALLS).collect()),
+            // Nothing here changes what is outside.
+            "none" => (
+                Vec::new(),
+                FILES[..2].iter().chain(&REACH[1..]).chain(&TAKING[..1]).chain(INHERITED).collect(),
+            ),
+            "descriptors" => {
+                jail::forget_descriptors();
+                (Vec::new(), INHERITED.iter().collect())
+            }
+            "enter" => (jail::enter(), FILES.iter().chain(REACH).collect()),
+            "limit" => (jail::limit(&gimlet_python::Limits::default()), TAKING.iter().collect()),
+            "filter" => (jail::filter(), FILES.iter().chain(CALLS).collect()),
             _ => return ExitCode::from(2),
         };
         let mut text = String::new();
@@ -102,10 +145,22 @@ mod probe {
             });
         }
         text.push_str(&format!("privileges: {}\n", no_new_privileges()));
+        for (name, resource) in
+            [("core", libc::RLIMIT_CORE), ("processes", libc::RLIMIT_NPROC), ("cpu", libc::RLIMIT_CPU)]
+        {
+            text.push_str(&format!("most {name}: {}\n", hard_limit(resource)));
+        }
         match std::io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         }
+    }
+
+    fn hard_limit(resource: libc::__rlimit_resource_t) -> libc::rlim_t {
+        let mut bound = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the pointer is to a value that outlives the call.
+        unsafe { libc::getrlimit(resource, &mut bound) };
+        bound.rlim_max
     }
 
     fn no_new_privileges() -> libc::c_int {

@@ -14,9 +14,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::cell::{Executor, ExecutorError, Session, SessionSpec};
+use gimlet::worker::Launcher;
+use serde_json::{Value, json};
 
 use self::session::PythonSession;
-use self::stable::Stable;
+use self::stable::{Source, Stable};
 use crate::imports;
 use crate::limits::Limits;
 use crate::protocol::{Start, ToolShape};
@@ -69,8 +71,15 @@ pub struct PythonExecutor {
 impl PythonExecutor {
     /// An executor; nothing is started yet.
     pub fn new(config: PythonConfig) -> Self {
-        let stable = Arc::new(Stable::new(config.program.clone(), config.warmth));
-        PythonExecutor { config, stable }
+        let source = Source::Program(config.program.clone(), config.warmth);
+        PythonExecutor { config, stable: Arc::new(Stable::new(source)) }
+    }
+
+    /// An executor whose workers someone else launches. What they can import is theirs to say.
+    pub fn launched_by(launcher: Arc<dyn Launcher>, limits: Limits) -> Self {
+        let program = Program { path: PathBuf::new(), args: Vec::new() };
+        let config = PythonConfig { limits, ..PythonConfig::new(program) };
+        PythonExecutor { config, stable: Arc::new(Stable::new(Source::Launcher(launcher))) }
     }
 
     /// Starts what a warm executor needs now rather than with the first session. Needs a runtime.
@@ -80,6 +89,16 @@ impl PythonExecutor {
 }
 
 impl Executor for PythonExecutor {
+    fn settings(&self) -> Value {
+        if let Some(kind) = self.stable.kind() {
+            return json!({ "kind": kind });
+        }
+        match imports::changes(&self.config.imports) {
+            changes if changes.is_empty() => Value::Null,
+            changes => json!({ "imports": changes }),
+        }
+    }
+
     fn start<'a>(&'a self, spec: &'a SessionSpec) -> BoxFuture<'a, Result<Box<dyn Session>, ExecutorError>> {
         async move {
             let tools = spec

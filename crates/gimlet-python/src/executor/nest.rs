@@ -3,7 +3,8 @@
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::Stdio;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
@@ -12,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Program;
-use crate::protocol::{NEST_FORK, NEST_KILL, NEST_ORDER, ToWorker, encode};
+use crate::protocol::{NEST_ALIVE, NEST_FORK, NEST_KILL, NEST_ORDER, NEST_STATUS, ToWorker, encode};
 
 /// A worker's end of standard input, output and error.
 pub(crate) type Descriptors = [OwnedFd; 3];
@@ -26,6 +27,7 @@ pub(crate) struct Nest {
 enum Order {
     Fork { descriptors: Descriptors, answer: oneshot::Sender<io::Result<u32>> },
     Kill(u32),
+    Status { pid: u32, answer: oneshot::Sender<Option<ExitStatus>> },
 }
 
 impl Nest {
@@ -62,6 +64,13 @@ impl Nest {
         // A nest that is gone has nobody left to kill with; its workers end when their pipes close.
         let _ = self.orders.send(Order::Kill(pid));
     }
+
+    /// How a worker of this nest ended, if it has and the nest can still tell.
+    pub(crate) async fn status(&self, pid: u32) -> Option<ExitStatus> {
+        let (answer, answered) = oneshot::channel();
+        self.orders.send(Order::Status { pid, answer }).ok()?;
+        answered.await.ok().flatten()
+    }
 }
 
 /// The nest's life: ends with the last handle, or when the process does not obey.
@@ -78,11 +87,12 @@ async fn keep(child: Child, mut control: UnixStream, mut orders: mpsc::Unbounded
                         break;
                     }
                 }
-                Order::Kill(pid) => {
-                    let mut order = [0; NEST_ORDER];
-                    order[0] = NEST_KILL;
-                    order[1..].copy_from_slice(&pid.to_le_bytes());
-                    control.write_all(&order).await?;
+                Order::Kill(pid) => control.write_all(&about(NEST_KILL, pid)).await?,
+                Order::Status { pid, answer } => {
+                    control.write_all(&about(NEST_STATUS, pid)).await?;
+                    let status = control.read_u32_le().await?;
+                    let ended = (status != NEST_ALIVE).then(|| ExitStatus::from_raw(status as i32));
+                    let _ = answer.send(ended);
                 }
             }
         }
@@ -91,6 +101,14 @@ async fn keep(child: Child, mut control: UnixStream, mut orders: mpsc::Unbounded
     // Whoever waits for an answer sees the dropped sender.
     let _ = obeyed.await;
     drop(child);
+}
+
+/// An order about one worker.
+fn about(kind: u8, pid: u32) -> [u8; NEST_ORDER] {
+    let mut order = [0; NEST_ORDER];
+    order[0] = kind;
+    order[1..].copy_from_slice(&pid.to_le_bytes());
+    order
 }
 
 async fn fork(control: &mut UnixStream, descriptors: &Descriptors) -> io::Result<u32> {

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use gimlet::cell::ExecutorError;
+use gimlet::worker::{Launched, WorkerLife};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
@@ -18,6 +19,8 @@ use crate::protocol::{FromWorker, Start, ToWorker, checked_length, encode};
 
 /// Longest a fresh worker may take to be ready.
 const START: Duration = Duration::from_secs(20);
+/// How long a nest is left alone before it is asked again about a worker that is dying.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
 /// How much of a dying worker's last words is read.
 const LAST_WORDS: usize = 8 << 10;
 
@@ -41,6 +44,8 @@ enum Life {
     Child(Box<Child>),
     /// A child of the nest.
     Nestling { pid: u32, nest: Nest },
+    /// Someone else's, such as a container.
+    Foreign(Box<dyn WorkerLife>),
 }
 
 impl Drop for Life {
@@ -49,6 +54,7 @@ impl Drop for Life {
             // The handle kills its process by itself.
             Life::Child(_) => {}
             Life::Nestling { pid, nest } => nest.kill(*pid),
+            Life::Foreign(life) => life.kill(),
         }
     }
 }
@@ -95,6 +101,12 @@ impl Worker {
         let pid = nest.fork([their_input.into(), their_output.into(), their_errors.into()]).await?;
         let life = Life::Nestling { pid, nest: nest.clone() };
         Ok(Worker::new(life, Box::new(input), Box::new(output), errors))
+    }
+
+    /// Takes over a worker that someone else has launched.
+    pub(crate) fn adopt(launched: Launched) -> Worker {
+        let errors = tokio::spawn(last_words(launched.errors));
+        Worker::new(Life::Foreign(launched.life), launched.input, launched.output, errors)
     }
 
     fn new(
@@ -177,6 +189,7 @@ impl Worker {
             // It fails only when the process has already ended.
             Life::Child(child) => drop(child.start_kill()),
             Life::Nestling { pid, nest } => nest.kill(*pid),
+            Life::Foreign(life) => life.kill(),
         }
     }
 
@@ -192,8 +205,19 @@ impl Worker {
                     None
                 }
             },
-            // Only its parent, the nest, could know more than its last words.
-            Life::Nestling { .. } => None,
+            Life::Nestling { pid, nest } => {
+                let ended = async {
+                    loop {
+                        match nest.status(*pid).await {
+                            Some(status) => break status,
+                            None => tokio::time::sleep(ASK_AGAIN).await,
+                        }
+                    }
+                };
+                tokio::time::timeout(moment, ended).await.ok()
+            }
+            // Only whoever launched it could know more than its last words.
+            Life::Foreign(_) => None,
         };
         let words = match tokio::time::timeout(moment, &mut self.errors).await {
             Ok(words) => words,

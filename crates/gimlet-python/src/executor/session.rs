@@ -220,7 +220,7 @@ impl PythonSession {
                     names.join(", ")
                 )
             }
-            Err(error @ ExecutorError::Diverged(_)) => {
+            Err(error @ ExecutorError::Diverged(_)) if self.stable.repeats() => {
                 // What cannot be repeated is given up rather than guessed: the session goes on empty.
                 self.ran.clear();
                 self.worker = Some(self.stable.worker(&self.start).await?);

@@ -5,9 +5,9 @@ use rustpython_vm::compiler::Mode;
 use rustpython_vm::scope::Scope;
 use rustpython_vm::{AsObject, PyObjectRef, PyResult, VirtualMachine};
 
-use super::host;
 use super::traceback::{self, Sources};
 use super::watch::{Stop, Watch};
+use super::{globals, host};
 use crate::limits::Limits;
 use crate::protocol::{Fate, FromWorker, Health};
 use crate::source::{self, VALUE};
@@ -100,6 +100,7 @@ impl Session {
         let text = rewritten.as_deref().unwrap_or(code);
         let compiled =
             vm.compile(text, Mode::Exec, file).map_err(|error| error.into_pyexception(vm, Some(code)))?;
+        let compiled = globals::compile(text, file, vm).unwrap_or(compiled);
         vm.run_code_obj(compiled, self.scope.clone())?;
         if rewritten.is_none() {
             return Ok(None);

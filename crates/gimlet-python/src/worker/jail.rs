@@ -1,7 +1,7 @@
 //! The walls around the worker. It is assumed that model code may one day run as machine code in this process: what
 //! it can then do is read and write the pipe, use memory up to a limit, and exit.
 //!
-//! [`enter`] runs before the interpreter's thread exists and is inherited by it; [`close`] runs after and reaches
+//! [`enter`] runs before the watchdog's thread exists and is inherited by it; [`limit`] and [`filter`] run after and reach
 //! all threads. What the kernel cannot give is returned in words, never passed over.
 
 use std::collections::BTreeMap;
@@ -91,8 +91,8 @@ fn landlock_everything() -> Result<RulesetStatus, landlock::RulesetError> {
     Ok(status.ruleset)
 }
 
-/// Sets the limits and the system call filter for all threads. Nothing can be opened, started or reached after it.
-pub fn close(limits: &Limits) -> Vec<String> {
+/// Sets the kernel's limits on what the process may take.
+pub fn limit(limits: &Limits) -> Vec<String> {
     let mut weaknesses = Vec::new();
     let bounds = [
         (libc::RLIMIT_AS, limits.memory.saturating_add(HEADROOM), "address space"),
@@ -110,10 +110,15 @@ pub fn close(limits: &Limits) -> Vec<String> {
                 .push(format!("the limit on {name} could not be set: {}", std::io::Error::last_os_error()));
         }
     }
-    if let Err(error) = filter().and_then(|program| seccompiler::apply_filter_all_threads(&program)) {
-        weaknesses.push(format!("the system call filter could not be set: {error}"));
-    }
     weaknesses
+}
+
+/// Sets the system call filter for all threads. Nothing can be opened, started or reached after it.
+pub fn filter() -> Vec<String> {
+    match program().and_then(|program| seccompiler::apply_filter_all_threads(&program)) {
+        Ok(()) => Vec::new(),
+        Err(error) => vec![format!("the system call filter could not be set: {error}")],
+    }
 }
 
 /// What an interpreter that only computes and talks over open pipes needs.
@@ -144,7 +149,7 @@ const ALLOWED: &[libc::c_long] = &[
 ];
 
 /// The filter: everything not allowed fails with EPERM, so that a library which probes for a file falls back.
-fn filter() -> Result<BpfProgram, seccompiler::Error> {
+fn program() -> Result<BpfProgram, seccompiler::Error> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     let only_if = |place, operator, value| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         let condition = SeccompCondition::new(place, SeccompCmpArgLen::Dword, operator, value)?;

@@ -1,10 +1,11 @@
 //! The child's side: one process, one session, one interpreter.
 //!
 //! The interpreter runs on the main thread, and a watchdog on another. Nothing is read from the pipe but frames;
-//! nothing of the host is reachable once [`jail::close`] has returned.
+//! nothing of the host is reachable once [`jail::filter`] has returned.
 
 mod bind;
 mod cell;
+mod globals;
 mod host;
 mod importer;
 mod interpreter;
@@ -60,9 +61,9 @@ fn serve() -> io::Result<std::convert::Infallible> {
         expect(interpreter::warm_up(|| jail::has_input(&input), vm), vm);
         let mut message = host::next_message()?;
         if message == Some(ToWorker::Nest) {
-            expect(interpreter::warm_up(|| false, vm), vm);
+            let warm_up = |control: &File| expect(interpreter::warm_up(|| jail::has_input(control), vm), vm);
             // Comes back once in every worker it forks, never in the nest itself.
-            let pipes = nest::serve(input)?;
+            let pipes = nest::serve(input, warm_up)?;
             host::connect(pipes.input, Arc::new(Output::new(pipes.output)));
             message = host::next_message()?;
         }
@@ -119,7 +120,8 @@ fn close_door(start: &Start, watch: &Arc<Watch>, output: &Arc<Output>) -> io::Re
     })?;
     // A thread that is only half started would need what the filter forbids.
     woken.recv().map_err(io::Error::other)?;
-    weaknesses.extend(jail::close(&start.limits));
+    weaknesses.extend(jail::limit(&start.limits));
+    weaknesses.extend(jail::filter());
     Ok(weaknesses)
 }
 

@@ -3,17 +3,17 @@
 //! It runs no code of a model and is not jailed; every worker it forks closes its own jail before it reads any.
 //! Its process has a single thread, which is what makes forking it sound.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, setpgid, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, setpgid, wait};
 
 use super::jail;
-use crate::protocol::{NEST_FORK, NEST_KILL, NEST_ORDER};
+use crate::protocol::{NEST_ALIVE, NEST_FORK, NEST_KILL, NEST_ORDER, NEST_STATUS};
 
 /// What a forked worker talks through.
 pub(super) struct Pipes {
@@ -21,14 +21,21 @@ pub(super) struct Pipes {
     pub(super) output: File,
 }
 
-/// Obeys orders until the parent is gone. Returns only in a forked worker.
-pub(super) fn serve(mut control: File) -> io::Result<Pipes> {
+/// How many ended workers a nest can still tell about: their parent asks at once, if at all.
+const REMEMBERED: usize = 1024;
+
+/// Obeys orders until the parent is gone, and is idle between them. Returns only in a forked worker.
+pub(super) fn serve(mut control: File, idle: impl Fn(&File)) -> io::Result<Pipes> {
     let mut children = HashSet::new();
+    let mut ended: VecDeque<(Pid, u32)> = VecDeque::new();
     loop {
+        idle(&control);
         let Some((order, descriptors)) = receive(&control)? else { std::process::exit(0) };
         // A worker that has ended keeps its id until it is waited for, so an id in `children` is never another's.
-        while let Ok(Some((ended, _))) = waitpid(None, WaitOptions::NOHANG) {
-            children.remove(&ended);
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            children.remove(&pid);
+            ended.truncate(REMEMBERED - 1);
+            ended.push_front((pid, status.as_raw() as u32));
         }
         let [kind, pid @ ..] = order;
         match (kind, <[OwnedFd; 3]>::try_from(descriptors)) {
@@ -49,6 +56,11 @@ pub(super) fn serve(mut control: File) -> io::Result<Pipes> {
                     // It fails only when the worker has already ended.
                     let _ = kill_process(pid, Signal::KILL);
                 }
+            }
+            (NEST_STATUS, _) => {
+                let asked = Pid::from_raw(i32::from_le_bytes(pid));
+                let known = ended.iter().find(|(pid, _)| Some(*pid) == asked);
+                control.write_all(&known.map_or(NEST_ALIVE, |(_, status)| *status).to_le_bytes())?;
             }
             (_, _) => return Err(io::Error::other("an order that is none")),
         }

@@ -26,6 +26,7 @@ pub(crate) fn event(run: &RunId, seq: u64, kind: EventKind) -> Event {
 
 pub(crate) fn started(task: &str) -> EventKind {
     EventKind::RunStarted(Started {
+        session: Default::default(),
         task: task.into(),
         agent: "main".into(),
         model: "scripted/demo".into(),
@@ -35,8 +36,11 @@ pub(crate) fn started(task: &str) -> EventKind {
         limits: Limits::default(),
         system: "You solve tasks.".into(),
         tools: vec!["read_file".into()],
+        context: String::new(),
         tools_digest: "0123".into(),
+        executor: Default::default(),
         version: "0.1.0".into(),
+        origin: None,
     })
 }
 
@@ -52,6 +56,7 @@ pub(crate) fn finished(state: FinishState) -> Finished {
         steps: 3,
         usage: Usage { input: 10, output: 5, ..Usage::default() },
         seconds: 1.5,
+        work: Default::default(),
         notes: vec![],
     }
 }

@@ -1,4 +1,5 @@
-//! The rules between requests: a conversation only grows, and keeps its tools.
+//! The rules between requests: a conversation only grows, and keeps its tools. The one thing that may change in it is
+//! an old observation that gives way to a line saying so.
 //!
 //! A conversation is named by its first user message. Several runs may have the same task, so a name may stand for
 //! several threads; a request must extend one of them, or begin a new one with nothing but the task.
@@ -86,11 +87,31 @@ fn only_the_task(chat: &Chat) -> bool {
 /// Whether `now` is `before` with more at its end.
 fn extends(before: &[Value], now: &[Value]) -> bool {
     let Some((last, head)) = before.split_last() else { return true };
-    if now.len() < before.len() || now[..head.len()] != *head {
+    if now.len() < before.len() || !head.iter().zip(now).all(|(before, now)| same_or_elided(before, now)) {
         return false;
     }
     // A user who adds something before any reply came may do so in the same message, since roles must alternate.
-    now[head.len()] == *last || (now.len() == before.len() && grew(last, &now[head.len()]))
+    same_or_elided(last, &now[head.len()]) || (now.len() == before.len() && grew(last, &now[head.len()]))
+}
+
+/// Whether a message is the same, or an observation in it is now the line that stands for one.
+fn same_or_elided(before: &Value, now: &Value) -> bool {
+    match (before, now) {
+        (Value::String(before), Value::String(now)) => {
+            before == now || now.starts_with("[elided to save room: ")
+        }
+        (Value::Array(before), Value::Array(now)) => {
+            before.len() == now.len()
+                && before.iter().zip(now).all(|(before, now)| same_or_elided(before, now))
+        }
+        (Value::Object(before), Value::Object(now)) => {
+            before.len() == now.len()
+                && before
+                    .iter()
+                    .all(|(key, before)| now.get(key).is_some_and(|now| same_or_elided(before, now)))
+        }
+        _ => before == now,
+    }
 }
 
 fn grew(before: &Value, now: &Value) -> bool {

@@ -12,15 +12,17 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join};
+use gimlet::command::{Captured, Command, CommandRunner, Confinement, End, Environment, Finished};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::sync::CancellationToken;
 
-use super::{Captured, Command, CommandRunner, End, Environment, Finished, Invocation};
-
 /// How long the streams are read on after everything in the group was killed. Only a process that left the group can
 /// keep them open that long.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// What is said about commands that nothing confines.
+const HOST: &str = "host";
 
 /// Runs commands as the user, with nothing between them and the machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,7 +30,11 @@ pub struct HostRunner;
 
 impl CommandRunner for HostRunner {
     fn name(&self) -> &str {
-        "host"
+        HOST
+    }
+
+    fn confinement(&self) -> Confinement {
+        Confinement::None
     }
 
     fn run<'a>(
@@ -36,18 +42,13 @@ impl CommandRunner for HostRunner {
         command: &'a Command,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, io::Result<Finished>> {
-        let (program, arguments) = match &command.invocation {
-            Invocation::Direct(words) => match words.split_first() {
-                Some((program, rest)) => (program.clone(), rest.to_vec()),
-                None => {
-                    return async { Err(io::Error::new(io::ErrorKind::InvalidInput, "no program")) }.boxed();
-                }
-            },
-            Invocation::Shell(text) => ("/bin/sh".into(), vec!["-c".into(), text.clone()]),
+        let mut words = command.invocation.argv().into_iter();
+        let Some(program) = words.next() else {
+            return async { Err(io::Error::new(io::ErrorKind::InvalidInput, "no program")) }.boxed();
         };
         let process = Process {
-            program: program.into(),
-            arguments: arguments.into_iter().map(OsString::from).collect(),
+            program,
+            arguments: words.collect(),
             cwd: command.cwd.clone(),
             environment: command.environment.clone(),
             timeout: command.timeout,
@@ -120,7 +121,14 @@ pub(crate) async fn execute(process: &Process, cancel: &CancellationToken) -> io
         trim(&mut stderr, limit);
     }
     child.wait().await?;
-    Ok(Finished { end, stdout, stderr, duration: started.elapsed() })
+    Ok(Finished {
+        end,
+        stdout,
+        stderr,
+        duration: started.elapsed(),
+        isolation: HOST.into(),
+        missing: Vec::new(),
+    })
 }
 
 fn ended(status: ExitStatus) -> End {

@@ -1,14 +1,7 @@
 //! Whether a command needs a shell. One that is only a program and its words is started directly, so that nothing
 //! between the approved text and the program can give it another meaning.
 
-/// How a command is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Invocation {
-    /// The program and its arguments, without a shell.
-    Direct(Vec<String>),
-    /// By `sh -c`.
-    Shell(String),
-}
+use gimlet::command::Invocation;
 
 /// Words that only a shell understands as a command.
 const SHELL_WORDS: &[&str] = &[
@@ -19,22 +12,20 @@ const SHELL_WORDS: &[&str] = &[
     "until", "wait", "while", "!", "{",
 ];
 
-impl Invocation {
-    /// Decides for a command's text. When in doubt a shell is used: the text means what a shell says it means.
-    pub fn of(text: &str) -> Self {
-        let shell = || Invocation::Shell(text.into());
-        if needs_shell(text) {
-            return shell();
-        }
-        match shell_words::split(text) {
-            Ok(words) => match words.first() {
-                Some(program) if !program.is_empty() && !SHELL_WORDS.contains(&program.as_str()) => {
-                    Invocation::Direct(words)
-                }
-                Some(_) | None => shell(),
-            },
-            Err(_) => shell(),
-        }
+/// Decides how a command's text is started. When in doubt a shell is used: the text means what a shell says it means.
+pub fn invocation(text: &str) -> Invocation {
+    let shell = || Invocation::Shell(text.into());
+    if needs_shell(text) {
+        return shell();
+    }
+    match shell_words::split(text) {
+        Ok(words) => match words.first() {
+            Some(program) if !program.is_empty() && !SHELL_WORDS.contains(&program.as_str()) => {
+                Invocation::Direct(words.into_iter().map(Into::into).collect())
+            }
+            Some(_) | None => shell(),
+        },
+        Err(_) => shell(),
     }
 }
 
@@ -62,6 +53,8 @@ fn needs_shell(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     #[test]
@@ -74,8 +67,8 @@ mod tests {
             ("env A=1 x", vec!["env", "A=1", "x"]),
             ("r''m x", vec!["rm", "x"]),
         ] {
-            let words = words.into_iter().map(String::from).collect();
-            assert_eq!(Invocation::of(text), Invocation::Direct(words), "{text}");
+            let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+            assert_eq!(invocation(text), Invocation::Direct(words), "{text}");
         }
     }
 
@@ -86,7 +79,7 @@ mod tests {
             "a 'b", "\\rm x", "a \"$b\"", "", "   ", "a # b", "a ~/x", "a {b,c}", "if true", "(a)", "'' x",
             "export A", "! a",
         ] {
-            assert_eq!(Invocation::of(text), Invocation::Shell(text.into()), "{text}");
+            assert_eq!(invocation(text), Invocation::Shell(text.into()), "{text}");
         }
     }
 }

@@ -12,11 +12,12 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gimlet::command::{End, Environment, Finished};
 use gimlet::tool::{ToolError, code as core};
 use tokio_util::sync::CancellationToken;
 
 use crate::code;
-use crate::command::{Capture, End, Environment, Finished, Process, execute};
+use crate::command::{Capture, Process, execute};
 use crate::root::Root;
 use locate::Location;
 pub(crate) use status::{Change, Status};

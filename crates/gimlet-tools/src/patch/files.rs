@@ -1,11 +1,12 @@
 //! Proposing changes to the files of a root.
 
 use gimlet::digest::digest_json;
+use gimlet::patch::{FileChange, FileState};
 use gimlet::tool::ToolError;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
-use super::plan::{FileChange, FileState, Files, Plan, PlanError, plan};
+use super::plan::{Files, Plan, PlanError, plan};
 use super::proposals::{Proposal, Stage};
 use super::read::{FileDiff, Hunk, HunkLine, LineKind, read};
 use super::render::render;

@@ -2,68 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gimlet::digest::digest;
-use serde::{Deserialize, Serialize};
+use gimlet::patch::{FileChange, FileState};
 
 use super::apply::{HunkError, apply};
 use super::read::{FileDiff, LineKind};
 use super::seek::Strictness;
-
-/// A text file as it is or is to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileState {
-    /// The contents.
-    pub text: String,
-    /// The permission bits; none for whatever a new file usually gets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<u32>,
-}
-
-impl FileState {
-    /// SHA-256 of the contents.
-    pub fn digest(&self) -> String {
-        digest(self.text.as_bytes())
-    }
-
-    /// The mode as git knows it.
-    pub fn git_mode(&self) -> u32 {
-        if self.mode.unwrap_or(0) & 0o111 == 0 { 0o100_644 } else { 0o100_755 }
-    }
-}
-
-/// What happens to one file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
-    /// Where it is, relative to the root; after a rename, where it will be.
-    pub path: String,
-    /// Where it was, if it is renamed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub renamed_from: Option<String>,
-    /// What it was; none for a new file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<FileState>,
-    /// What it will be; none for a removed file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<FileState>,
-}
-
-impl FileChange {
-    /// The path before the change.
-    pub fn old_path(&self) -> &str {
-        self.renamed_from.as_deref().unwrap_or(&self.path)
-    }
-
-    /// The change that takes this one back.
-    #[must_use]
-    pub fn reversed(&self) -> FileChange {
-        FileChange {
-            path: self.old_path().into(),
-            renamed_from: self.renamed_from.is_some().then(|| self.path.clone()),
-            before: self.after.clone(),
-            after: self.before.clone(),
-        }
-    }
-}
 
 /// The changes of a patch, and what had to be overlooked to understand it.
 #[derive(Debug, Clone, PartialEq, Eq)]

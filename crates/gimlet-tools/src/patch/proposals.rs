@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use gimlet::effect::Effect;
+use gimlet::patch::{FileChange, FileState};
 use gimlet::tool::ToolError;
 use serde::{Deserialize, Serialize};
 
-use super::plan::FileChange;
 use super::write::Undo;
 use crate::code;
 
@@ -66,7 +66,7 @@ impl Proposal {
             if let Some(from) = &change.renamed_from {
                 effects.push(Effect::Write { path: from.into(), digest: None });
             }
-            let digest = change.after.as_ref().map(super::FileState::digest);
+            let digest = change.after.as_ref().map(FileState::digest);
             effects.push(Effect::Write { path: change.path.clone().into(), digest });
         }
         effects

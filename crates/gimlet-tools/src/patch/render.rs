@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use gimlet::patch::{FileChange, FileState};
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-use super::plan::{FileChange, FileState};
 use super::quote::quote;
 
 /// Longest time spent on finding a small diff; then a larger one is good enough.

@@ -7,38 +7,17 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gimlet::command::{End, Environment};
+use gimlet::patch::{Draft, FileChange, PatchValidator, Validated, ValidationError};
 use tokio_util::sync::CancellationToken;
 
-use super::plan::FileChange;
-use crate::command::{Capture, End, Environment, Process, execute};
+use crate::command::{Capture, Process, execute};
 
 /// Longest check.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a patch is not valid, or could not be checked.
-#[derive(Debug, thiserror::Error)]
-pub enum ValidationError {
-    /// It does not apply.
-    #[error("git does not accept the patch: {0}")]
-    Refused(String),
-    /// The check could not be made.
-    #[error("the patch could not be checked: {0}")]
-    Unavailable(String),
-}
-
-/// Checks that a diff applies to the files it was made for, somewhere they cannot be harmed.
-pub trait PatchValidator: Send + Sync {
-    /// Where it checks; said in every result.
-    fn name(&self) -> &str;
-
-    /// Checks.
-    fn validate<'a>(
-        &'a self,
-        changes: &'a [FileChange],
-        diff: &'a str,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<(), ValidationError>>;
-}
+/// What is said about a check.
+const NAME: &str = "git apply --check in a scratch folder";
 
 /// Runs `git apply --check` in a scratch folder that holds copies of the files the patch touches, and nothing of the
 /// repository: no settings, hooks or filters of it are seen.
@@ -50,21 +29,20 @@ pub struct ScratchValidator {
 
 impl PatchValidator for ScratchValidator {
     fn name(&self) -> &str {
-        "git apply --check in a scratch folder"
+        NAME
     }
 
     fn validate<'a>(
         &'a self,
-        changes: &'a [FileChange],
-        diff: &'a str,
+        draft: Draft<'a>,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<(), ValidationError>> {
+    ) -> BoxFuture<'a, Result<Validated, ValidationError>> {
         async move {
-            let unavailable = |error: io::Error| ValidationError::Unavailable(error.to_string());
+            let unavailable = |error: io::Error| no_check(error.to_string());
             let scratch = tempfile::Builder::new().prefix("gimlet-patch-").tempdir().map_err(unavailable)?;
             let (files, patch) = (scratch.path().join("files"), scratch.path().join("patch.diff"));
-            copy(&files, changes).map_err(unavailable)?;
-            fs::write(&patch, diff).map_err(unavailable)?;
+            copy(&files, draft.changes).map_err(unavailable)?;
+            fs::write(&patch, draft.diff).map_err(unavailable)?;
             let process = Process {
                 program: "git".into(),
                 arguments: ["apply", "--check", "--whitespace=nowarn"]
@@ -85,15 +63,22 @@ impl PatchValidator for ScratchValidator {
             };
             let finished = execute(&process, cancel).await.map_err(unavailable)?;
             match finished.end {
-                End::Exited(0) => Ok(()),
-                End::Exited(_) => Err(ValidationError::Refused(finished.stderr.text().trim().into())),
-                End::Signalled(_) => Err(ValidationError::Unavailable("git was killed".into())),
-                End::TimedOut => Err(ValidationError::Unavailable("git took too long".into())),
-                End::Cancelled => Err(ValidationError::Unavailable("stopped".into())),
+                End::Exited(0) => Ok(Validated { by: NAME.into() }),
+                End::Exited(_) => Err(ValidationError::Refused {
+                    by: NAME.into(),
+                    said: finished.stderr.text().trim().into(),
+                }),
+                End::Signalled(_) => Err(no_check("git was killed")),
+                End::TimedOut => Err(no_check("git took too long")),
+                End::Cancelled => Err(no_check("stopped")),
             }
         }
         .boxed()
     }
+}
+
+fn no_check(why: impl Into<String>) -> ValidationError {
+    ValidationError::Unavailable { by: NAME.into(), why: why.into() }
 }
 
 /// Writes the files as they are before the patch.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use gimlet::patch::{FileChange, FileState};
 use gimlet::tool::ToolError;
 use serde::{Deserialize, Serialize};
 
 use super::files::load;
-use super::plan::{FileChange, FileState};
 use crate::code;
 use crate::root::{Root, RootPath, Staged};
 
@@ -30,21 +30,37 @@ impl Undo {
     }
 }
 
-/// Takes an applied patch back, if nobody has changed its files since.
+/// Takes an applied patch back, if nobody has changed its files since. Files that are as they were before the patch,
+/// as after a crash on the way, are fine as they are.
 pub fn undo(root: &Root, undo: &Undo) -> Result<Vec<String>, ToolError> {
     let reversed: Vec<FileChange> = undo.changes.iter().rev().map(FileChange::reversed).collect();
-    let paths = write_changes(root, &reversed)?;
+    let paths = if is_written(root, &reversed) {
+        reversed.iter().map(|change| change.path.clone()).collect()
+    } else {
+        write(root, &reversed, Purpose::Undo)?
+    };
     remove_folders(root, &undo.folders);
     Ok(paths)
 }
 
+/// Why files are written, for what is said when they are not as expected.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    Apply,
+    Undo,
+}
+
 /// Whether the files already look as the changes leave them, as after a crash between writing and saying so.
 pub(crate) fn is_written(root: &Root, changes: &[FileChange]) -> bool {
-    let text = |state: Option<&FileState>| state.map(|state| state.text.clone());
     changes.iter().all(|change| {
-        let now = load(root, &change.path).ok();
         let gone = change.renamed_from.as_ref().is_none_or(|from| matches!(load(root, from), Ok(None)));
-        gone && now.is_some_and(|now| text(now.as_ref()) == text(change.after.as_ref()))
+        gone && match (load(root, &change.path), &change.after) {
+            (Ok(None), None) => true,
+            (Ok(Some(now)), Some(after)) => {
+                now.text == after.text && (after.mode.is_none() || now.git_mode() == after.git_mode())
+            }
+            (Ok(_), _) | (Err(_), _) => false,
+        }
     })
 }
 
@@ -58,23 +74,27 @@ struct Target<'a> {
 
 /// Writes all changes or none; returns the paths. The files must be as the changes expect them.
 pub fn write_changes(root: &Root, changes: &[FileChange]) -> Result<Vec<String>, ToolError> {
+    write(root, changes, Purpose::Apply)
+}
+
+fn write(root: &Root, changes: &[FileChange], purpose: Purpose) -> Result<Vec<String>, ToolError> {
     let folders = missing_folders(root, changes);
-    let written = write_all(root, changes);
+    let written = write_all(root, changes, purpose);
     if written.is_err() {
         remove_folders(root, &folders);
     }
     written
 }
 
-fn write_all(root: &Root, changes: &[FileChange]) -> Result<Vec<String>, ToolError> {
-    let targets = targets(root, changes)?;
-    verify(root, &targets)?;
+fn write_all(root: &Root, changes: &[FileChange], purpose: Purpose) -> Result<Vec<String>, ToolError> {
+    let targets = targets(root, changes, purpose)?;
+    verify(root, &targets, purpose)?;
     let mut staged = Vec::with_capacity(targets.len());
     for target in &targets {
         staged.push(stage(root, target)?);
     }
     // Staging took time; what was verified must still be so.
-    verify(root, &targets)?;
+    verify(root, &targets, purpose)?;
     for (index, staged) in staged.into_iter().enumerate() {
         if let Err(error) = commit(root, &targets[index], staged) {
             let message = take_back(root, &targets[..index], &error);
@@ -104,12 +124,16 @@ fn remove_folders(root: &Root, folders: &[String]) {
     }
 }
 
-fn targets<'a>(root: &Root, changes: &'a [FileChange]) -> Result<Vec<Target<'a>>, ToolError> {
+fn targets<'a>(
+    root: &Root,
+    changes: &'a [FileChange],
+    purpose: Purpose,
+) -> Result<Vec<Target<'a>>, ToolError> {
     let mut targets = Vec::new();
     let mut add = |path: &str, expected: Option<&'a FileState>, wanted: Option<&'a FileState>| {
         let place = root.resolve_for_writing(path)?;
         if place.as_path() != Path::new(path) {
-            return Err(stale(path, "now leads somewhere else"));
+            return Err(stale(path, "now leads somewhere else", purpose));
         }
         targets.push(Target { path: path.into(), place, expected, wanted });
         Ok(())
@@ -126,19 +150,27 @@ fn targets<'a>(root: &Root, changes: &'a [FileChange]) -> Result<Vec<Target<'a>>
     Ok(targets)
 }
 
-fn verify(root: &Root, targets: &[Target<'_>]) -> Result<(), ToolError> {
+fn verify(root: &Root, targets: &[Target<'_>], purpose: Purpose) -> Result<(), ToolError> {
     for target in targets {
         let now = load(root, &target.path)?;
         let text = |state: Option<&FileState>| state.map(|state| state.text.clone());
         if text(now.as_ref()) != text(target.expected) {
-            return Err(stale(&target.path, "has changed since the patch was proposed"));
+            let what = match purpose {
+                Purpose::Apply => "has changed since the patch was proposed",
+                Purpose::Undo => "has changed since the patch was applied",
+            };
+            return Err(stale(&target.path, what, purpose));
         }
     }
     Ok(())
 }
 
-fn stale(path: &str, what: &str) -> ToolError {
-    let message = format!("{path} {what}; nothing was changed. Read it again and propose a new patch");
+fn stale(path: &str, what: &str, purpose: Purpose) -> ToolError {
+    let advice = match purpose {
+        Purpose::Apply => ". Read it again and propose a new patch",
+        Purpose::Undo => "",
+    };
+    let message = format!("{path} {what}; nothing was changed{advice}");
     ToolError::failed(code::PATCH_APPLY_FAILED, message).with("path", path)
 }
 

@@ -63,7 +63,7 @@ pub const NOT_SENSITIVE: &[&str] = &[
 ];
 
 /// Files that no patch writes, whatever a person agrees to.
-pub const READ_ONLY: &[&str] = &["**/.git", "**/.git/**", ".env", "gimlet.toml", "mcp.json"];
+pub const READ_ONLY: &[&str] = &["**/.git", "**/.git/**", ".env", "gimlet.toml", "mcp.json", ".mcp.json"];
 
 /// Folders of generated files that listing and searching leave out even where no `.gitignore` names them.
 pub const SKIPPED_FOLDERS: &[&str] = &["node_modules", "__pycache__"];

@@ -10,7 +10,7 @@ use tracing::Instrument;
 use super::{Layer, Outcome, Pass};
 use crate::approval::{ApprovalRequest, Decision, Scope, binding};
 use crate::digest::digest_json;
-use crate::effect::{Verdict, judge_all};
+use crate::effect::{Effect, Verdict, judge_all};
 use crate::event::{EventKind, Suspension};
 use crate::telemetry;
 use crate::tool::{Tool, ToolError, ToolFailure, code};
@@ -38,13 +38,19 @@ impl Layer for Approve {
                     Err(outcome) => outcome,
                 },
                 Verdict::Deny(reason) => Outcome::failed(
-                    code::DENIED,
+                    denied(&pass.effects),
                     format!("This is not allowed, and no approval can allow it: {reason}."),
                 ),
             }
         }
         .boxed()
     }
+}
+
+/// The word for a denial: people and models look for the one about commands.
+fn denied(effects: &[Effect]) -> &'static str {
+    let runs = effects.iter().any(|effect| matches!(effect, Effect::Run { .. }));
+    if runs { code::COMMAND_DENIED } else { code::DENIED }
 }
 
 impl Approve {
@@ -55,13 +61,13 @@ impl Approve {
         let fatal = |error: crate::store::StoreError| Outcome::Fatal(error.to_string());
         journal.append(EventKind::ApprovalRequested(request.clone())).await.map_err(fatal)?;
 
-        let span = telemetry::approval_span(&request);
+        let span = telemetry::approval_span(&request, &pass.services.payload());
         let decision = tokio::select! {
             biased;
             () = pass.cancel.cancelled() => return Err(Outcome::Suspended(Suspension::Interrupted)),
             decision = pass.services.approver.ask(request).instrument(span.clone()) => decision,
         };
-        telemetry::record_decision(&span, &decision);
+        telemetry::record_decision(&span, &decision, &pass.services.payload());
         if decision == Decision::Defer {
             return Err(Outcome::Suspended(Suspension::Approval { approval: id }));
         }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::message::ToolCall;
-use crate::tool::{SuggestedCall, Suggestion};
+use crate::tool::{SuggestedCall, Suggestion, ToolFailure};
 
 #[derive(Deserialize)]
 struct Hint {
@@ -30,10 +30,11 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// The hint for an error of a call, if there is one whose blanks the call's arguments can fill.
-pub(super) fn suggest(error: &str, call: &ToolCall) -> Option<Suggestion> {
-    let hint = HINTS.get(error)?;
-    let mut facts = call.args.as_object().cloned().unwrap_or_default();
+/// The hint for a failed call, if there is one whose blanks its arguments or the failure's context can fill.
+pub(super) fn suggest(failure: &ToolFailure, call: &ToolCall) -> Option<Suggestion> {
+    let hint = HINTS.get(&failure.error)?;
+    let mut facts = failure.context.clone();
+    facts.extend(call.args.as_object().cloned().unwrap_or_default());
     if let Some(path) = facts.get("file_path").cloned() {
         facts.entry("path").or_insert(path);
     }
@@ -64,6 +65,20 @@ mod tests {
 
     fn call(args: Value) -> ToolCall {
         ToolCall { id: "c".into(), name: "read_file".into(), args }
+    }
+
+    fn suggest(error: &str, call: &ToolCall) -> Option<Suggestion> {
+        super::suggest(&ToolFailure::new(error, ""), call)
+    }
+
+    #[test]
+    fn what_the_arguments_do_not_name_the_failure_may() {
+        let mut failure = ToolFailure::new("INVALID_DIFF", "");
+        let unified = call(json!({"unified_diff": "…"}));
+        assert_eq!(super::suggest(&failure, &unified), None);
+        failure.context.insert("path".into(), json!("a.py"));
+        let hint = super::suggest(&failure, &unified).unwrap();
+        assert_eq!(hint.tool_call.arguments, json!({"path": "a.py", "start_line": 1, "end_line": 200}));
     }
 
     #[test]

@@ -61,8 +61,8 @@ fn advise(pass: &Pass, failure: &mut ToolFailure, times: u32) {
             format!("{} failed with {} {times} times. Try something else.", pass.call.name, failure.error)
         });
     } else if failure.recovery_suggestion.is_none() {
-        failure.recovery_suggestion = hints::suggest(&failure.error, &pass.call)
-            .filter(|hint| pass.services.has_tool(&hint.tool_call.name));
+        failure.recovery_suggestion =
+            hints::suggest(failure, &pass.call).filter(|hint| pass.services.has_tool(&hint.tool_call.name));
     }
 }
 

@@ -5,7 +5,8 @@ use futures_util::future::BoxFuture;
 use tracing::Instrument;
 
 use super::{Layer, Outcome, Pass};
-use crate::telemetry;
+use crate::effect::Verdict;
+use crate::telemetry::{self, CallEnd};
 
 pub(super) struct Trace {
     pub inner: Box<dyn Layer>,
@@ -16,13 +17,20 @@ impl Layer for Trace {
         async move {
             let clock = pass.services.clock.clone();
             let begun = clock.elapsed();
-            let span = telemetry::tool_span(&pass.call);
+            let span = telemetry::tool_span(&pass.call, &pass.services.payload());
             let outcome = self.inner.pass(pass).instrument(span.clone()).await;
-            telemetry::record_outcome(
+            let end = match &outcome {
+                Outcome::Done(done) => CallEnd::Done { value: &done.value, truncated: done.truncated },
+                Outcome::Failed(failure) => CallEnd::Failed(failure),
+                Outcome::Suspended(_) => CallEnd::Suspended,
+                Outcome::Fatal(_) => CallEnd::Fatal,
+            };
+            telemetry::record_call(
                 &span,
-                &outcome,
-                pass.verdict.as_ref(),
+                &end,
+                pass.verdict.as_ref().map(Verdict::word),
                 clock.elapsed().saturating_sub(begun),
+                &pass.services.payload(),
             );
             outcome
         }

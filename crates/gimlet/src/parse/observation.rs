@@ -26,6 +26,10 @@ fn is_observation(line: &str) -> bool {
     if line.starts_with("<tool_response>") || line.starts_with("Execution logs:") {
         return true;
     }
+    // How results are shown where tools are called in text; `Result of the tests:` is prose.
+    if let Some(tool) = line.trim_end().strip_prefix("Result of ").and_then(|rest| rest.strip_suffix(':')) {
+        return !tool.is_empty() && tool.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    }
     let Some(word) = line.get(.."observation".len()) else { return false };
     let rest =
         line[word.len()..].trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ' ' | '*' | '_'));

@@ -10,10 +10,12 @@ use crate::store::StoreError;
 impl Run {
     pub(super) async fn conclude(&self, answer: String, value: Option<Value>) -> Result<Next, StoreError> {
         let journal = &self.services.journal;
-        let (closing, refusals, most) =
-            journal.with_state(|state| (state.closing, state.refusals, state.limits.max_refusals));
+        let (closing, cut, refusals, most) =
+            journal.with_state(|state| (state.closing, state.cut, state.refusals, state.limits.max_refusals));
         if closing {
-            let finished = self.finished(answer, value, FinishState::MaxSteps, Vec::new());
+            let notes =
+                if cut { vec!["the answer was cut off at the token limit".to_owned()] } else { Vec::new() };
+            let finished = self.finished(answer, value, FinishState::MaxSteps, notes);
             return Ok(Next::End(Ending::Finished(finished)));
         }
         let missing = self.missing(&answer).await;
@@ -31,13 +33,15 @@ impl Run {
         if self.agent.checks.is_empty() {
             return Vec::new();
         }
-        let (task, calls) = self.services.journal.with_state(|state| {
-            let task = state.started.as_ref().map(|started| started.task.clone()).unwrap_or_default();
-            (task, state.history.clone())
+        let (task, tools, calls, work) = self.services.journal.with_state(|state| {
+            let tools = state.started.as_ref().map(|started| started.tools.clone()).unwrap_or_default();
+            let calls = state.history[state.before_task.min(state.history.len())..].to_vec();
+            (state.task.clone(), tools, calls, state.work.clone())
         });
+        let facts = Facts { task: &task, tools: &tools, calls: &calls, work: &work };
         let mut missing = Vec::new();
         for check in &self.agent.checks {
-            if let Err(reason) = check.check(answer, Facts { task: &task, calls: &calls }).await {
+            if let Err(reason) = check.check(answer, facts).await {
                 missing.push(reason);
             }
         }

@@ -42,15 +42,15 @@ impl From<ExecutorError> for Broken {
 
 impl Run {
     pub(super) async fn execute(&mut self, cell: u32, code: &str, begin: bool) -> Result<Next, StoreError> {
-        let span = telemetry::cell_span(cell, code);
+        let span = telemetry::cell_span(cell, code, &self.services.payload());
         let begun = self.services.clock.elapsed();
         match self.run_cell(cell, code, begin).instrument(span.clone()).await {
             Ok(end) => {
-                telemetry::record_cell(&span, &end);
                 let printed = self.services.journal.with_state(|state| {
                     state.cells.last().map(|cell| cell.printed.clone()).unwrap_or_default()
                 });
                 let (observation, truncated) = observe(&printed, &end, &self.services.truncation);
+                telemetry::record_cell(&span, &end, &observation, truncated, &self.services.payload());
                 let seconds = self.services.clock.elapsed().saturating_sub(begun).as_secs_f64();
                 let finished = EventKind::CellFinished { cell, end, observation, truncated, seconds };
                 self.services.journal.append(finished).await?;
@@ -173,7 +173,7 @@ impl Run {
         };
         let journal = &self.services.journal;
         let spec = SessionSpec {
-            tools: self.agent.toolbox.specs().clone(),
+            tools: self.agent.toolbox.callable().clone(),
             seed: self.seed(),
             epoch_ms: journal.with_state(|state| state.begun.map_or(0, |begun| begun.as_millisecond())),
         };
@@ -192,10 +192,12 @@ impl Run {
         Ok(session)
     }
 
-    /// The same for every process that works on this agent's part of this run.
+    /// The same for every process that works on this agent's part of this run, or of a fork that shares it.
     fn seed(&self) -> u64 {
         let journal = &self.services.journal;
-        let name = format!("{} {}", journal.run(), journal.path().as_str());
+        let origin = journal.with_state(|state| state.started.as_ref().and_then(|at| at.origin.clone()));
+        let run = origin.as_ref().unwrap_or(journal.run());
+        let name = format!("{run} {}", journal.path().as_str());
         u64::from_str_radix(&digest(name.as_bytes())[..16], 16).unwrap_or(0)
     }
 }

@@ -11,7 +11,6 @@ mod understand;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use crate::action::{Action, next_action};
@@ -24,7 +23,7 @@ use crate::limits::Limits;
 use crate::prompt::system_prompt;
 use crate::state::{State, Stop};
 use crate::store::StoreError;
-use crate::telemetry;
+use crate::telemetry::{self, Place};
 
 pub use services::{Env, Invocation, Services, invoke};
 
@@ -36,8 +35,8 @@ pub struct Run {
     session: Option<Box<dyn Session>>,
     /// Span of the whole run; ends with it.
     span: Span,
-    /// Span of the current step; ends when the next one begins.
-    step: Span,
+    /// Span of the current step, once something happened in it; ends with it.
+    step: Option<Span>,
     /// The step whose end hooks have not been told of.
     open_step: Option<u32>,
 }
@@ -99,11 +98,16 @@ impl Handle {
 
 impl Run {
     /// Begins a run.
-    pub async fn start(agent: Arc<Agent>, task: &str, env: Env) -> Result<Run, RunError> {
+    pub async fn start(agent: Arc<Agent>, task: &str, mut env: Env) -> Result<Run, RunError> {
+        let warnings = std::mem::take(&mut env.warnings);
         let id = env.ids.run(env.clock.now());
         let started = beginning(&agent, task, &env.root, &env.version, agent.limits.clone())?;
+        let started = Started { session: env.session.clone(), ..started };
         let services = Services::of_run(&agent, env, id, Vec::new());
         services.journal.append(EventKind::RunStarted(started)).await?;
+        for warning in warnings {
+            services.warn(warning).await;
+        }
         Ok(Run::new(agent, services))
     }
 
@@ -116,12 +120,38 @@ impl Run {
     ) -> Result<Run, RunError> {
         let events = env.store.load(id).await?;
         let state = State::fold(&events, &Default::default());
-        let Some(started) = &state.started else { return Err(RunError::Empty(id.clone())) };
         if let Some(Stop::Finished(finished)) = &state.stop
             && finished.state == FinishState::Answered
         {
             return Err(RunError::Over(id.clone()));
         }
+        Run::take_up(agent, id, env, limits, events, &state).await
+    }
+
+    /// Goes on with a conversation: takes up a run, answered or not, and says something new in it.
+    pub async fn converse(
+        agent: Arc<Agent>,
+        id: &RunId,
+        text: &str,
+        env: Env,
+        limits: Option<Limits>,
+    ) -> Result<Run, RunError> {
+        let events = env.store.load(id).await?;
+        let state = State::fold(&events, &Default::default());
+        let run = Run::take_up(agent, id, env, limits, events, &state).await?;
+        run.handle().say(text).await?;
+        Ok(run)
+    }
+
+    async fn take_up(
+        agent: Arc<Agent>,
+        id: &RunId,
+        env: Env,
+        limits: Option<Limits>,
+        events: Vec<Event>,
+        state: &State,
+    ) -> Result<Run, RunError> {
+        let Some(started) = &state.started else { return Err(RunError::Empty(id.clone())) };
         let resumed = EventKind::RunResumed {
             version: env.version.clone(),
             root: env.root.clone(),
@@ -165,10 +195,19 @@ impl Run {
     fn new(agent: Arc<Agent>, services: Arc<Services>) -> Run {
         let journal = &services.journal;
         let span = journal.with_state(|state| match &state.started {
-            Some(started) => telemetry::agent_span(journal.run().as_str(), journal.path().as_str(), started),
+            Some(started) => {
+                let resumes = usize::from(!services.history.is_empty())
+                    + services
+                        .history
+                        .iter()
+                        .filter(|event| matches!(event.kind, EventKind::RunResumed { .. }))
+                        .count();
+                let (run, path) = (journal.run().as_str(), journal.path().as_str());
+                telemetry::agent_span(&Place { run, path, resumes }, started, &services.payload())
+            }
             None => Span::none(),
         });
-        Run { agent, services, session: None, step: span.clone(), span, open_step: None }
+        Run { agent, services, session: None, step: None, span, open_step: None }
     }
 
     /// Its id.
@@ -185,8 +224,12 @@ impl Run {
     pub async fn drive(mut self) -> Result<Ending, RunError> {
         let span = self.span.clone();
         let ending = self.work().instrument(span.clone()).await?;
-        if let Ending::Finished(finished) = &ending {
-            telemetry::record_finished(&span, finished);
+        match &ending {
+            Ending::Finished(finished) => {
+                telemetry::record_finished(&span, finished, &self.services.payload());
+            }
+            Ending::Suspended(_) => telemetry::record_suspended(&span),
+            Ending::Failed(failure) => telemetry::record_failed(&span, failure),
         }
         Ok(ending)
     }
@@ -243,17 +286,19 @@ impl Run {
                     self.services.journal.append(EventKind::StepStarted { step }).await?;
                 }
                 self.open_step = Some(step);
-                self.step = telemetry::step_span(step);
-                let span = self.step.clone();
+                let span = self.step.insert(telemetry::step_span(step)).clone();
                 self.sample(step).instrument(span).await
             }
             Action::Tell { reason, text } => {
                 self.services.journal.append(EventKind::Feedback { reason, text }).await?;
                 Ok(Next::Go)
             }
-            Action::Act(calls) => self.act(calls).instrument(self.step.clone()).await,
+            Action::Act(calls) => {
+                let span = self.step_span();
+                self.act(calls).instrument(span).await
+            }
             Action::Execute { cell, code, begin } => {
-                let span = self.step.clone();
+                let span = self.step_span();
                 self.execute(cell, &code, begin).instrument(span).await
             }
             Action::Conclude { answer, value } => {
@@ -269,7 +314,14 @@ impl Run {
         }
     }
 
+    /// The span of the current step; a run that was taken up in the middle of one opens it anew.
+    fn step_span(&mut self) -> Span {
+        let step = self.services.journal.with_state(|state| state.step);
+        self.step.get_or_insert_with(|| telemetry::step_span(step)).clone()
+    }
+
     async fn close_step(&mut self) {
+        self.step = None;
         if let Some(step) = self.open_step.take() {
             self.services.after_step(step).await;
         }
@@ -317,6 +369,7 @@ impl Run {
             usage: at.usage,
             seconds: at.seconds(now),
             notes,
+            work: Box::new(at.work.clone()),
         })
     }
 
@@ -349,19 +402,18 @@ fn beginning(
         root: root.to_owned(),
         limits,
         system: system_prompt(agent.action, agent.dialect, specs, &agent.instructions)?,
+        context: agent.context.clone(),
         tools: specs.iter().map(|spec| spec.name.clone()).collect(),
         tools_digest: agent.toolbox.digest(),
+        executor: agent.executor.as_ref().map(|executor| executor.settings()).unwrap_or_default(),
         version: version.to_owned(),
+        origin: None,
+        session: None,
     })
 }
 
 fn fail(error: &str, message: String, hint: Option<&str>) -> Next {
     Next::End(Ending::Failed(Failure { error: error.to_owned(), message, hint: hint.map(str::to_owned) }))
-}
-
-/// A token that ends with its parent and can end before it.
-pub(crate) fn child_token(parent: &CancellationToken) -> CancellationToken {
-    parent.child_token()
 }
 
 /// The events of a run so far, for a sub-agent that may have been at work before.

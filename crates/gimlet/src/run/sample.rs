@@ -1,5 +1,6 @@
 //! Asks the model and records its reply.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -7,15 +8,37 @@ use tracing::Instrument;
 
 use super::understand::understand;
 use super::{Ending, Next, Run, fail};
-use crate::event::{ActionFormat, Dialect, EventKind, Suspension};
+use crate::context;
+use crate::event::{ActionFormat, Dialect, EventKind, ModelMessage, Pruned, Suspension};
 use crate::model::{ModelError, ModelEvent, ModelStream, Reply, ReplyBuilder, Request};
+use crate::prompt::stops;
 use crate::store::StoreError;
 use crate::telemetry;
+use crate::tool::ToolSpec;
 
 /// Pieces of a reply are gathered this long before they are shown: smooth to watch, and a token is not an event.
 const GATHER: Duration = Duration::from_millis(40);
 /// A gathered piece is shown at once when it is this long.
 const GATHER_BYTES: usize = 400;
+
+/// How often a step begins again after its reply broke off. A reply that never began is the wrappers' to ask for again.
+const MOST_RESTARTS: u32 = 2;
+
+/// What asking came to.
+enum Asked {
+    Done(Next),
+    /// The reply broke off in the middle, for a reason that may pass; with what the run ends otherwise.
+    BrokeOff(String, Next),
+    /// The server says that the conversation does not fit; with what the run ends if nothing can be done.
+    TooLong(Next),
+}
+
+/// Whether a reply had begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Nothing,
+    Something,
+}
 
 /// Why a reply was not received.
 enum Missed {
@@ -37,47 +60,124 @@ impl From<ModelError> for Missed {
 
 impl Run {
     pub(super) async fn sample(&self, step: u32) -> Result<Next, StoreError> {
+        self.make_room().await?;
+        let mut restarts = 0;
+        loop {
+            match self.ask(step).await? {
+                Asked::Done(next) => return Ok(next),
+                // What was shown of the reply counts for nothing; the step begins again from the log.
+                Asked::BrokeOff(error, _) if restarts < MOST_RESTARTS => {
+                    restarts += 1;
+                    self.services.warn(format!("{error}; the step begins again")).await;
+                }
+                Asked::BrokeOff(_, failure) => return Ok(failure),
+                // The server knows its window best: give it less, as long as there is something to leave out.
+                Asked::TooLong(failure) => match self.plan_relief() {
+                    Some(plan) => self.prune(plan).await?,
+                    None => return Ok(failure),
+                },
+            }
+        }
+    }
+
+    /// Lets old observations give way when the conversation comes near the model's window.
+    async fn make_room(&self) -> Result<(), StoreError> {
+        let Some(window) = self.agent.model.window() else { return Ok(()) };
+        let tools = context::tool_bytes(self.native_tools());
+        match self.services.journal.with_state(|state| context::plan(state, window, tools)) {
+            Some(plan) => self.prune(plan).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn prune(&self, plan: Pruned) -> Result<(), StoreError> {
+        // What gave way is worth looking at again.
+        self.services.forget_repeats();
+        self.services.journal.append(EventKind::ContextPruned(plan)).await
+    }
+
+    fn plan_relief(&self) -> Option<Pruned> {
+        let window = self.agent.model.window();
+        self.services.journal.with_state(|state| context::relief(state, window))
+    }
+
+    async fn ask(&self, step: u32) -> Result<Asked, StoreError> {
         let request = self.request();
-        let span = telemetry::llm_span(self.agent.model.id(), request.messages.len());
+        let constrained = request.sampling.schema.is_some();
+        let span = telemetry::llm_span(self.agent.model.id(), &request.messages, &self.services.payload());
         let begun = self.services.clock.elapsed();
+        let mut heard = Heard::Nothing;
         let reply = tokio::select! {
             biased;
-            () = self.services.cancel.cancelled() => return Ok(Next::End(Ending::Suspended(Suspension::Interrupted))),
-            reply = self.receive(step, request).instrument(span.clone()) => reply,
+            () = self.services.cancel.cancelled() => {
+                return Ok(Asked::Done(Next::End(Ending::Suspended(Suspension::Interrupted))));
+            }
+            reply = self.receive(step, request, &mut heard).instrument(span.clone()) => reply,
         };
         match reply {
             Ok(reply) => {
-                telemetry::record_reply(&span, &reply.usage);
-                self.take(step, reply, begun).await
+                let message = ModelMessage { constrained, ..self.read(step, reply, begun) };
+                telemetry::record_reply(&span, &message, &self.services.payload());
+                self.take(message).await?;
+                Ok(Asked::Done(Next::Go))
             }
             Err(Missed::Model(error)) => {
                 telemetry::record_model_error(&span, error.code());
                 let message = self.services.redactor.clean_text(&error.to_string()).into_owned();
-                Ok(fail(error.code(), message, error.hint()))
+                let failure = fail(error.code(), message.clone(), error.hint());
+                Ok(match (error, heard) {
+                    (ModelError::ContextLength { .. }, _) => Asked::TooLong(failure),
+                    (error, Heard::Something) if error.is_retryable() => Asked::BrokeOff(message, failure),
+                    (_, Heard::Something | Heard::Nothing) => Asked::Done(failure),
+                })
             }
             Err(Missed::Store(error)) => Err(error),
         }
     }
 
-    fn request(&self) -> Request {
+    /// The tools that go with a request, where they are not part of the prompt.
+    fn native_tools(&self) -> &[Arc<ToolSpec>] {
         let native = self.agent.action == ActionFormat::Tools && self.agent.dialect == Dialect::Native;
-        Request {
-            messages: self.services.journal.with_state(|state| state.messages.clone()),
-            tools: if native { self.agent.toolbox.specs().clone() } else { Default::default() },
-            sampling: self.agent.sampling.clone(),
-        }
+        if native { self.agent.toolbox.specs() } else { &[] }
     }
 
-    async fn take(&self, step: u32, reply: Reply, begun: Duration) -> Result<Next, StoreError> {
+    fn request(&self) -> Request {
+        let agent = &self.agent;
+        let (messages, constrain) = self
+            .services
+            .journal
+            .with_state(|state| (state.messages.clone(), agent.constrain.applies(state)));
+        let mut sampling = agent.sampling.clone();
+        if sampling.stop.is_empty() {
+            sampling.stop = stops(agent.action, agent.dialect);
+        }
+        if constrain && sampling.schema.is_none() {
+            sampling.schema = Some(agent.schema.clone());
+        }
+        let tools =
+            if self.native_tools().is_empty() { Default::default() } else { agent.toolbox.specs().clone() };
+        Request { messages, tools, sampling }
+    }
+
+    fn read(&self, step: u32, reply: Reply, begun: Duration) -> ModelMessage {
         let agent = &self.agent;
         let mut message = self.services.journal.with_state(|state| understand(reply, step, agent, state));
         message.model = agent.model.id().to_owned();
         message.seconds = self.services.clock.elapsed().saturating_sub(begun).as_secs_f64();
-        self.services.journal.append(EventKind::ModelMessage(message)).await?;
-        Ok(Next::Go)
+        message
     }
 
-    async fn receive(&self, step: u32, request: Request) -> Result<Reply, Missed> {
+    async fn take(&self, message: ModelMessage) -> Result<(), StoreError> {
+        let journal = &self.services.journal;
+        let (known, counted) = (journal.with_state(|state| state.shortfalls), message.usage.input);
+        journal.append(EventKind::ModelMessage(message)).await?;
+        if known == 0 && journal.with_state(|state| state.shortfalls) > 0 {
+            self.services.warn(shortfall(counted)).await;
+        }
+        Ok(())
+    }
+
+    async fn receive(&self, step: u32, request: Request, heard: &mut Heard) -> Result<Reply, Missed> {
         let mut stream = self.agent.model.stream(request).await?;
         let mut reply = ReplyBuilder::default();
         let mut shown = Gathered::new(step);
@@ -85,12 +185,16 @@ impl Run {
             match &event {
                 ModelEvent::Text(text) => shown.text.push_str(text),
                 ModelEvent::Thinking(text) => shown.thinking.push_str(text),
-                ModelEvent::Notice(message) => self.services.warn(message.clone()).await,
+                ModelEvent::Notice(message) => {
+                    self.services.warn(message.clone()).await;
+                    continue;
+                }
                 ModelEvent::Signature(_)
                 | ModelEvent::Call(_)
                 | ModelEvent::Usage(_)
                 | ModelEvent::Done(_) => {}
             }
+            *heard = Heard::Something;
             reply.push(event);
             if shown.len() >= GATHER_BYTES {
                 self.show(&mut shown).await?;
@@ -125,6 +229,13 @@ impl Run {
         let thinking = std::mem::take(&mut shown.thinking);
         self.services.journal.append(EventKind::ModelDelta { step: shown.step, text, thinking }).await
     }
+}
+
+fn shortfall(counted: u64) -> String {
+    format!(
+        "the model server counted {counted} tokens, fewer than it was sent: it may have dropped the beginning of the \
+         conversation without saying so; give it a larger window"
+    )
 }
 
 /// Pieces of a reply that are not shown yet.

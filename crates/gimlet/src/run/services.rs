@@ -20,6 +20,7 @@ use crate::journal::{Journal, Observer};
 use crate::message::ToolCall;
 use crate::state::{CallStatus, State};
 use crate::store::{MemoryStore, Store};
+use crate::telemetry::{Payload, Payloads};
 use crate::tool::ToolFailure;
 use crate::toolbox::Toolbox;
 
@@ -38,6 +39,10 @@ pub struct Env {
     pub redactor: Arc<Redactor>,
     /// How much of a result a model sees.
     pub truncation: Truncation,
+    /// What spans carry.
+    pub payloads: Payloads,
+    /// What a person should know of the run's surroundings, for the beginning of its log.
+    pub warnings: Vec<String>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Names for runs.
@@ -46,6 +51,8 @@ pub struct Env {
     pub root: String,
     /// Version of the program, for the log.
     pub version: String,
+    /// Name of the session a new run belongs to.
+    pub session: Option<String>,
     /// Stops the run.
     pub cancel: CancellationToken,
 }
@@ -60,10 +67,13 @@ impl Default for Env {
             observers: Vec::new(),
             redactor: Arc::default(),
             truncation: Truncation::default(),
+            payloads: Payloads::default(),
+            warnings: Vec::new(),
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             root: ".".into(),
             version: env!("CARGO_PKG_VERSION").into(),
+            session: None,
             cancel: CancellationToken::new(),
         }
     }
@@ -79,6 +89,7 @@ pub struct Services {
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) truncation: Truncation,
+    payloads: Payloads,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) root: String,
     pub(crate) version: String,
@@ -106,10 +117,11 @@ impl Services {
             toolbox: agent.toolbox.clone(),
             redactor: env.redactor,
             truncation: env.truncation,
+            payloads: env.payloads,
             clock: env.clock,
             root: env.root,
             version: env.version,
-            cancel: super::child_token(&env.cancel),
+            cancel: env.cancel.child_token(),
             history: Arc::new(history),
         })
     }
@@ -129,12 +141,18 @@ impl Services {
             toolbox: agent.toolbox.clone(),
             redactor: self.redactor.clone(),
             truncation: self.truncation.clone(),
+            payloads: self.payloads,
             clock: self.clock.clone(),
             root: self.root.clone(),
             version: self.version.clone(),
-            cancel: super::child_token(&self.cancel),
+            cancel: self.cancel.child_token(),
             history: self.history.clone(),
         })
+    }
+
+    /// What spans may carry.
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        Payload { payloads: self.payloads, redactor: &self.redactor }
     }
 
     pub(crate) fn has_tool(&self, name: &str) -> bool {
@@ -213,7 +231,7 @@ impl Services {
             effects: Vec::new(),
             verdict: None,
             services: self.clone(),
-            cancel: super::child_token(&self.cancel),
+            cancel: self.cancel.child_token(),
             turn,
         }
     }

@@ -11,7 +11,7 @@ use crate::state::{State, result_text};
 const FINAL_ANSWER: &str = "final_answer";
 
 pub(super) fn understand(reply: Reply, step: u32, agent: &Agent, state: &State) -> ModelMessage {
-    let known: Vec<&str> = agent.toolbox.specs().iter().map(|spec| spec.name.as_str()).collect();
+    let known: Vec<&str> = agent.toolbox.callable().iter().map(|spec| spec.name.as_str()).collect();
     let parsed = parse(&reply.text, agent.action, &known);
     let mut message = ModelMessage {
         step,
@@ -24,7 +24,7 @@ pub(super) fn understand(reply: Reply, step: u32, agent: &Agent, state: &State) 
         message.thinking.push(Thinking { text, signature: None });
     }
     if reply.calls.is_empty() {
-        read_text(&mut message, parsed, agent);
+        read_text(&mut message, parsed, agent, state);
     } else {
         message.text = parsed.prose;
         read_calls(&mut message, reply.calls);
@@ -51,7 +51,7 @@ fn final_answer(call: &ToolCall) -> String {
     result_text(value.unwrap_or(&call.args))
 }
 
-fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent) {
+fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent, state: &State) {
     let cut = message.finish == Finish::Length;
     match parsed.intent {
         // Only code that was closed, or a complete call, is known to be whole.
@@ -73,7 +73,10 @@ fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent) {
         }
         Intent::Answer(answer) => {
             message.text = parsed.content;
-            message.answer = Some(answer);
+            match announced(&answer, agent, state) {
+                Some(tool) => message.problem = Some(format!("You spoke of {tool} but did not call it.")),
+                None => message.answer = Some(answer),
+            }
         }
         Intent::Malformed(problem) => {
             message.text = parsed.content;
@@ -81,6 +84,22 @@ fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent) {
         }
         Intent::Empty => message.problem = Some("The reply was empty.".into()),
     }
+}
+
+/// The tool a model says it would use, when it has used none yet: small models announce a call, or explain it to the
+/// user, instead of making it. Said three times it is what the model means.
+fn announced<'a>(answer: &str, agent: &'a Agent, state: &State) -> Option<&'a str> {
+    let in_text = agent.action == ActionFormat::Tools && agent.dialect == Dialect::Text;
+    if !in_text || state.closing || !state.history.is_empty() || state.malformed > 1 {
+        return None;
+    }
+    let mut words = answer.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let tools = agent.toolbox.specs();
+    words.find_map(|word| {
+        // A name without an underscore is an everyday word as well.
+        let spec = tools.iter().find(|spec| spec.name == word && word.contains('_'))?;
+        Some(spec.name.as_str())
+    })
 }
 
 /// Gives a fresh id to every call whose own is empty, taken, or not fit to be part of a path.

@@ -1,4 +1,5 @@
 //! A model that says what it is told, tools that do what a test needs, and a log to look at afterwards.
+#![allow(dead_code, reason = "each test program uses its own part")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use gimlet::approval::{ApprovalRequest, Approver, Decision};
+use gimlet::context::Window;
 use gimlet::effect::Effect;
 use gimlet::event::{Event, EventKind};
 use gimlet::journal::Observer;
@@ -25,6 +27,8 @@ pub(crate) enum Say {
     Calls(Vec<(&'static str, &'static str, Value)>),
     Cut(&'static str),
     Fail(ModelError),
+    /// Says something, then breaks off.
+    BreakOff(&'static str, ModelError),
     Hang,
 }
 
@@ -35,11 +39,24 @@ pub(crate) fn call(name: &'static str, args: Value) -> Say {
 pub(crate) struct Pretend {
     replies: Mutex<std::collections::VecDeque<Say>>,
     pub(crate) requests: Mutex<Vec<Request>>,
+    window: Option<Window>,
+    /// What its server says a request cost.
+    count: fn(&Request) -> u64,
 }
 
 impl Pretend {
     pub(crate) fn new(replies: impl IntoIterator<Item = Say>) -> Arc<Self> {
-        Arc::new(Pretend { replies: Mutex::new(replies.into_iter().collect()), requests: Mutex::default() })
+        Self::with_window(replies, None, |_| 10)
+    }
+
+    /// A model with a window, whose server counts tokens in its own way.
+    pub(crate) fn with_window(
+        replies: impl IntoIterator<Item = Say>,
+        window: Option<Window>,
+        count: fn(&Request) -> u64,
+    ) -> Arc<Self> {
+        let replies = Mutex::new(replies.into_iter().collect());
+        Arc::new(Pretend { replies, requests: Mutex::default(), window, count })
     }
 }
 
@@ -48,14 +65,22 @@ impl Model for Pretend {
         "pretend"
     }
 
+    fn window(&self) -> Option<Window> {
+        self.window
+    }
+
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
+        let input = (self.count)(&request);
         self.requests.lock().unwrap().push(request);
         let say = self.replies.lock().unwrap().pop_front();
         async move {
-            let usage = ModelEvent::Usage(Usage { input: 10, output: 5, ..Usage::default() });
+            let usage = ModelEvent::Usage(Usage { input, output: 5, ..Usage::default() });
             let events = match say {
                 None => return Err(ModelError::Script("no reply left".into())),
                 Some(Say::Fail(error)) => return Err(error),
+                Some(Say::BreakOff(text, error)) => {
+                    return Ok(stream::iter([Ok(ModelEvent::Text(text.into())), Err(error)]).boxed());
+                }
                 Some(Say::Hang) => return Ok(stream::pending().boxed()),
                 Some(Say::Text(text)) => {
                     vec![ModelEvent::Text(text.into()), usage, ModelEvent::Done(Finish::Stop)]

@@ -1,0 +1,150 @@
+//! What is given to the model beside the task's own words: standard input, and files named with `@`. Files are read
+//! through the same path jail as every tool, everything is capped, and what is cut says where the rest is.
+
+use std::io::{IsTerminal, Read};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Context;
+use gimlet::guard::truncate;
+use gimlet::store::Store;
+use gimlet::tool::{Keep, ToolError};
+use gimlet_tools::Root;
+use gimlet_tools::read_file::{self, Page};
+
+use crate::exit::UsageError;
+use crate::show::fence;
+use crate::style::DIM;
+
+/// Most characters and lines of one attachment: about five thousand tokens.
+const MOST_CHARS: usize = 20_000;
+const MOST_LINES: usize = 600;
+/// More than this of standard input is not even kept.
+const MOST_BYTES: u64 = 16 << 20;
+/// How long nothing may come from a pipe before the person is told what is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The task's words, and what else standard input holds.
+pub(crate) async fn task(words: Option<String>, store: &dyn Store) -> anyhow::Result<String> {
+    let text = match words {
+        Some(words) if words == "-" => read_input().await?,
+        Some(words) if !words.trim().is_empty() && !std::io::stdin().is_terminal() => {
+            let input = read_input().await?;
+            match input.trim().is_empty() {
+                true => words,
+                false => {
+                    format!("{words}\n\n{}", section("standard input", &input, Keep::Head, store).await?)
+                }
+            }
+        }
+        Some(words) => words,
+        None => {
+            return Err(UsageError::new("no task is given")
+                .hint("gimlet \"explain what this project does\"")
+                .into());
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(UsageError::new("the task is empty").into());
+    }
+    Ok(text)
+}
+
+/// All of standard input. A pipe that stays silent is waited for, but not without a word.
+async fn read_input() -> anyhow::Result<String> {
+    let (done, waited) = mpsc::channel::<()>();
+    let notice = std::thread::spawn(move || {
+        if waited.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            use std::io::Write;
+            // Nobody is left to tell when this fails.
+            let _ = writeln!(
+                anstream::stderr(),
+                "{DIM}waiting for standard input; `< /dev/null` if there is none{DIM:#}"
+            );
+        }
+    });
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().take(MOST_BYTES).read_to_end(&mut bytes);
+        drop(done);
+        read.map(|_| bytes)
+    });
+    let bytes = read.await?.context("cannot read standard input")?;
+    // The thread ends by the dropped sender.
+    let _ = notice.join();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The words with the files they name by `@path` or `@path:10-20` put behind them. A word that names no file is a word.
+pub(crate) async fn expand(words: &str, root: &Root, store: &dyn Store) -> Result<Expanded, UsageError> {
+    let mut expanded = Expanded { text: words.to_owned(), files: Vec::new() };
+    for word in words.split_whitespace() {
+        let Some(name) = word.strip_prefix('@') else { continue };
+        let name = name.trim_end_matches([',', ';', '.', ')', '?', '!']);
+        if name.is_empty() || expanded.files.iter().any(|seen| seen == name) {
+            continue;
+        }
+        let Some((title, text)) = read_named(name, root)? else { continue };
+        let section = section(&title, &text, Keep::Head, store)
+            .await
+            .map_err(|error| UsageError::new(format!("@{name}: {error}")))?;
+        expanded.text.push_str("\n\n");
+        expanded.text.push_str(&section);
+        expanded.files.push(name.to_owned());
+    }
+    Ok(expanded)
+}
+
+/// Words with what they name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Expanded {
+    pub(crate) text: String,
+    /// What was attached.
+    pub(crate) files: Vec<String>,
+}
+
+/// A file, or lines of one. None when there is no such file, which then is no name of one.
+fn read_named(name: &str, root: &Root) -> Result<Option<(String, String)>, UsageError> {
+    let (path, range) = match name.rsplit_once(':').and_then(|(path, range)| Some((path, lines(range)?))) {
+        Some((path, range)) => (path, Some(range)),
+        None => (name, None),
+    };
+    let input = read_file::Input {
+        path: path.to_owned(),
+        start_line: range.map_or(1, |(first, _)| first),
+        end_line: Some(range.map_or(usize::MAX, |(_, last)| last)),
+    };
+    let page = Page { lines: usize::MAX, chars: usize::MAX, range: usize::MAX };
+    match read_file::read(root, page, &input, &|| false) {
+        Ok(read) => {
+            let title = match range {
+                Some(_) => {
+                    format!("{}, lines {}-{} of {}", read.path, read.start, read.end, read.total_lines)
+                }
+                None => read.path,
+            };
+            Ok(Some((title, read.lines)))
+        }
+        Err(ToolError::Failed(failure)) if failure.error == gimlet_tools::code::FILE_NOT_FOUND => Ok(None),
+        Err(ToolError::Failed(failure)) => Err(UsageError::new(format!("@{name}: {}", failure.message))),
+        Err(error) => Err(UsageError::new(format!("@{name}: {error}"))),
+    }
+}
+
+/// `10-20` or `10`.
+fn lines(range: &str) -> Option<(usize, usize)> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first > 0).then_some((first, last))
+}
+
+/// A text under its name, cut to size; the whole is kept where the cut says.
+async fn section(title: &str, text: &str, keep: Keep, store: &dyn Store) -> anyhow::Result<String> {
+    let (kept, cut) = truncate(text, MOST_CHARS, MOST_LINES, keep);
+    let rest = match cut {
+        true => format!("\n[the whole is kept as {}]", store.put(text.as_bytes()).await?),
+        false => String::new(),
+    };
+    let fence = fence(&kept);
+    Ok(format!("{title}:\n{fence}\n{}{rest}\n{fence}", kept.trim_end_matches('\n')))
+}

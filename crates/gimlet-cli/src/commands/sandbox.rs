@@ -1,0 +1,97 @@
+//! `gimlet sandbox`: which isolation layers this machine has, and the image of the Docker sandbox.
+
+use std::io::Write;
+
+use gimlet_sandbox::docker::{self, DockerError, Engine};
+
+use crate::args::{RootArgs, SandboxCommand};
+use crate::config::Settings;
+use crate::exit::{ExitStatus, UsageError, hint_of};
+use crate::isolation;
+use crate::style::{DIM, GOOD, WARNING};
+
+/// One layer of isolation: whether it is there, and what to do about it.
+pub(crate) struct Row {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What there is, or what is wrong.
+    pub(crate) state: Result<String, String>,
+    /// What would make it better.
+    pub(crate) hint: Option<String>,
+}
+
+/// Shows the layers, or builds the image.
+pub(crate) async fn sandbox(command: Option<SandboxCommand>, root: &RootArgs) -> anyhow::Result<ExitStatus> {
+    match command.unwrap_or(SandboxCommand::Status) {
+        SandboxCommand::Status => {
+            let rows = rows(&Settings::load(root)?).await;
+            let mut stdout = anstream::stdout().lock();
+            for row in rows {
+                let (style, mark, text) = match &row.state {
+                    Ok(text) => (GOOD, "✓", text),
+                    Err(text) => (WARNING, "–", text),
+                };
+                writeln!(stdout, "{style}{mark}{style:#} {:<10} {text}", row.name)?;
+                if let Some(hint) = row.hint {
+                    writeln!(stdout, "  {:<10} {DIM}hint: {hint}{DIM:#}", "")?;
+                }
+            }
+            Ok(ExitStatus::Success)
+        }
+        SandboxCommand::Build { print: true } => {
+            write!(std::io::stdout(), "{}", docker::DOCKERFILE)?;
+            Ok(ExitStatus::Success)
+        }
+        SandboxCommand::Build { print: false } => build(&Settings::load(root)?).await,
+    }
+}
+
+/// The isolation layers of this machine, for `sandbox status` and `doctor`.
+pub(crate) async fn rows(settings: &Settings) -> Vec<Row> {
+    let jail = match isolation::find(&settings.root, &settings.sandbox) {
+        Ok(found) => Row {
+            name: "commands",
+            state: Ok(format!("jailed by {}", found.mechanism.name())),
+            hint: (!found.weaknesses.is_empty()).then(|| {
+                format!(
+                    "{}; bubblewrap would do better (apt install bubblewrap)",
+                    found.weaknesses.join("; ")
+                )
+            }),
+        },
+        Err(why) => Row {
+            name: "commands",
+            state: Err(format!("no jail, so every command asks: {why}")),
+            hint: Some(why.hint().into()),
+        },
+    };
+    vec![jail, docker_row(settings).await]
+}
+
+async fn docker_row(settings: &Settings) -> Row {
+    let name = "docker";
+    let config = match isolation::docker(settings) {
+        Ok(config) => config,
+        Err(error) => return Row { name, state: Err(format!("{error:#}")), hint: hint_of(&error) },
+    };
+    let host = config.host.clone();
+    let asked = async {
+        let engine = Engine::connect(config).await?;
+        let version = engine.version().await?;
+        engine.image().await?;
+        Ok::<_, DockerError>(format!("engine {version} at {host}, image {}", engine.image_name()))
+    };
+    match asked.await {
+        Ok(state) => Row { name, state: Ok(state), hint: None },
+        Err(error) => Row { name, state: Err(error.to_string()), hint: Some(error.hint().into()) },
+    }
+}
+
+async fn build(settings: &Settings) -> anyhow::Result<ExitStatus> {
+    let failed = |error: DockerError| UsageError::new(error.to_string()).hint(error.hint());
+    let engine = Engine::connect(isolation::docker(settings)?).await.map_err(failed)?;
+    let mut stderr = anstream::stderr();
+    docker::build(&engine, |line| drop(writeln!(stderr, "{DIM}{line}{DIM:#}"))).await.map_err(failed)?;
+    writeln!(std::io::stdout(), "{}", engine.image_name())?;
+    Ok(ExitStatus::Success)
+}

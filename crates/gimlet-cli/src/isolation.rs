@@ -1,0 +1,169 @@
+//! What stands between commands, patch checks and this machine: chosen once from what was asked for and what works here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use gimlet::cell::Executor;
+use gimlet::command::{CommandRunner, Environment, Permissions, Profile};
+use gimlet::patch::PatchValidator;
+use gimlet_policy::Jail;
+use gimlet_python::{Limits, PythonExecutor};
+use gimlet_sandbox::docker::{AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator};
+use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Program};
+use gimlet_tools::command::HostRunner;
+use gimlet_tools::patch::ScratchValidator;
+
+use crate::args::{CommandProfile, SandboxArgs, Validation};
+use crate::config::Settings;
+use crate::exit::UsageError;
+use crate::home;
+
+/// The hidden subcommand that is the jail's helper.
+pub(crate) const HELPER: &str = "__jail";
+
+/// How commands run and patches are checked here.
+pub(crate) struct Isolation {
+    /// Who runs commands.
+    pub(crate) runner: Arc<dyn CommandRunner>,
+    /// What they may touch unasked.
+    pub(crate) permissions: Permissions,
+    /// Who checks patches.
+    pub(crate) validator: Arc<dyn PatchValidator>,
+    /// Why every command must be asked about; none when they are confined.
+    pub(crate) unconfined: Option<String>,
+    /// What a run should say about a jail that was wanted and is not there.
+    pub(crate) missing: Option<String>,
+}
+
+impl Isolation {
+    /// Finds out what works for commands in a folder.
+    pub(crate) fn new(root: &Path, settings: &Settings) -> anyhow::Result<Isolation> {
+        let validator = validator(settings)?;
+        let profile = match settings.sandbox.sandbox {
+            CommandProfile::ReadOnly => Profile::ReadOnly,
+            CommandProfile::WorkspaceWrite => Profile::WorkspaceWrite,
+            CommandProfile::Unrestricted => {
+                let why = "commands run without a jail, as was asked for";
+                return Ok(Isolation { validator, ..Isolation::none(why) });
+            }
+            CommandProfile::Docker => {
+                let runner = Arc::new(DockerRunner::new(docker(settings)?));
+                let permissions = Permissions { profile: Profile::ReadOnly, ..Permissions::default() };
+                return Ok(Isolation { runner, permissions, validator, unconfined: None, missing: None });
+            }
+        };
+        let permissions = Permissions { profile, ..Permissions::default() };
+        Ok(match find(root, &settings.sandbox) {
+            Ok(found) => {
+                let runner = JailedRunner::new(config(root, settings, found)?, Arc::new(HostRunner));
+                let runner = Arc::new(runner);
+                Isolation { runner, permissions, validator, unconfined: None, missing: None }
+            }
+            Err(why) => {
+                let missing =
+                    format!("there is no jail, so every command asks: {why} (hint: {})", why.hint());
+                let none = Isolation::none(&format!("there is no jail around it: {why}"));
+                Isolation { permissions, validator, missing: Some(missing), ..none }
+            }
+        })
+    }
+
+    /// Nothing is confined, and therefore every command asks.
+    pub(crate) fn none(why: &str) -> Isolation {
+        Isolation {
+            runner: Arc::new(HostRunner),
+            permissions: Permissions { profile: Profile::Unrestricted, ..Permissions::default() },
+            validator: Arc::new(ScratchValidator { environment: environment() }),
+            unconfined: Some(why.to_owned()),
+            missing: None,
+        }
+    }
+
+    /// What the command policy is told.
+    pub(crate) fn jail(&self) -> Jail {
+        if self.unconfined.is_some() { Jail::Absent } else { Jail::Active }
+    }
+}
+
+fn validator(settings: &Settings) -> anyhow::Result<Arc<dyn PatchValidator>> {
+    let scratch = ScratchValidator { environment: environment() };
+    Ok(match settings.sandbox.validation {
+        Validation::Worktree => Arc::new(scratch),
+        Validation::Docker => Arc::new(DockerValidator::new(docker(settings)?)),
+        Validation::Auto => match docker(settings) {
+            Ok(config) => Arc::new(AutoValidator::new(config, Arc::new(scratch))),
+            // An image that a project names and nobody trusts is no reason to refuse work that can be done without.
+            Err(_) => Arc::new(scratch),
+        },
+    })
+}
+
+/// Python in containers, each with a copy of the project.
+pub(crate) fn executor(
+    settings: &Settings,
+    imports: &[String],
+    limits: Limits,
+) -> anyhow::Result<Arc<dyn Executor>> {
+    if !imports.is_empty() {
+        return Err(UsageError::new(
+            "`--imports` is for the Python sandbox; a container imports what it has",
+        )
+        .hint("build an image with the package and name it with SANDBOX_IMAGE")
+        .into());
+    }
+    let config = docker(settings)?;
+    let limits = Limits { wall: limits.wall.min(config.timeout), ..limits };
+    let launcher = DockerLauncher { config, root: settings.root.clone() };
+    Ok(Arc::new(PythonExecutor::launched_by(Arc::new(launcher), limits)))
+}
+
+/// Which engine and image.
+pub(crate) fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
+    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    Ok(DockerConfig {
+        host: DockerConfig::host(std::env::var("DOCKER_HOST").ok(), path("XDG_RUNTIME_DIR"), user_home()),
+        image: settings.sandbox_image()?.to_owned(),
+        timeout: settings.bounds().computation,
+    })
+}
+
+/// The jail that works for commands in a folder.
+pub(crate) fn find(root: &Path, args: &SandboxArgs) -> Result<Found, NoJail> {
+    let private: Vec<PathBuf> = user_home().into_iter().chain(home::path().ok()).collect();
+    jail::detect(args.jail.into(), root, &private)
+}
+
+fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<JailConfig> {
+    let path = std::env::current_exe().context("cannot find this program's own file")?;
+    Ok(JailConfig {
+        helper: Program { path, args: vec![HELPER.into()] },
+        found,
+        home: user_home(),
+        hidden: home::path().into_iter().collect(),
+        cache: cache(root),
+        limits: jail::Limits {
+            memory: u64::from(settings.sandbox.command_memory) << 20,
+            ..jail::Limits::default()
+        },
+    })
+}
+
+/// The person's home, if it is a folder that exists.
+fn user_home() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from)?;
+    home.canonicalize().ok().filter(|home| home.parent().is_some())
+}
+
+/// A folder of the project's own among the person's caches.
+fn cache(root: &Path) -> Option<PathBuf> {
+    let caches = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = caches.or_else(|| user_home().map(|home| home.join(".cache")))?;
+    let name = gimlet::digest::digest(root.as_os_str().as_encoded_bytes());
+    Some(caches.join("gimlet").join("commands").join(name.get(..16)?))
+}
+
+/// What child processes see of this process's environment.
+pub(crate) fn environment() -> Environment {
+    Environment::allowed(std::env::vars_os())
+}

@@ -1,0 +1,222 @@
+//! What the commands of a session do.
+
+use std::io::Write;
+
+use anyhow::Context;
+use gimlet::approval::{Decision, Scope};
+use gimlet::context::relief;
+use gimlet::event::{ActionFormat, EventKind};
+use gimlet::state::State;
+use gimlet_tools::git::Git;
+use gimlet_tools::git_diff;
+use gimlet_tools::patch::Stage;
+use tokio_util::sync::CancellationToken;
+
+use super::slash::{ALL, Slash};
+use super::{Next, Session};
+use crate::commands::export::document;
+use crate::commands::undo::take_back;
+use crate::conversation::{Conversation, append, open_question};
+use crate::exit::UsageError;
+use crate::show::{clip, diff, pruned, question};
+use crate::style::{BOLD, DIM, NAME};
+
+impl Session {
+    pub(super) async fn command(&mut self, command: Slash, rest: &str) -> anyhow::Result<Next> {
+        match command {
+            Slash::Help => self.help()?,
+            Slash::Model => self.model(rest).await?,
+            Slash::Tools => self.tools()?,
+            Slash::Approve => return self.answer(yes(rest)?).await,
+            Slash::Deny => {
+                let feedback = Some(rest.to_owned()).filter(|text| !text.is_empty());
+                return self.answer(Decision::Deny { feedback }).await;
+            }
+            Slash::Resume => {
+                let cancel = CancellationToken::new();
+                let run = self.conversation.carry_on(None, &mut self.front, cancel.clone()).await?;
+                return self.drive(run, cancel).await;
+            }
+            Slash::Diff => self.diff().await?,
+            Slash::Undo => self.undo(rest).await?,
+            Slash::Compact => self.compact().await?,
+            Slash::State => self.state().await?,
+            Slash::Cost => self.cost().await?,
+            Slash::Save => self.save(rest).await?,
+            Slash::Clear => self.clear().await?,
+            Slash::Quit => return Ok(Next::End),
+        }
+        Ok(Next::Prompt)
+    }
+
+    fn help(&self) -> anyhow::Result<()> {
+        let width = ALL.iter().map(|(name, _, rest, _)| name.len() + rest.len() + 1).max().unwrap_or(0);
+        for (name, _, rest, about) in ALL {
+            let pad = width - name.len() - rest.len() - 1;
+            self.say(&format!("{NAME}{name}{NAME:#} {DIM}{rest}{DIM:#}{:pad$}  {about}", ""))?;
+        }
+        self.say(&format!(
+            "{DIM}@path or @path:10-20 attaches a file or lines of it. Alt-Enter, or \\ at the end of a line, begins\n\
+             a new one. What you type while a task runs reaches the model at its next step. Ctrl-C stops a task.{DIM:#}"
+        ))
+    }
+
+    async fn model(&mut self, id: &str) -> anyhow::Result<()> {
+        if !id.is_empty() {
+            self.conversation.change_model(id).await?;
+        }
+        let action = match self.conversation.action {
+            ActionFormat::Tools => "calls tools",
+            ActionFormat::Code => "writes Python",
+        };
+        self.say(&format!("{BOLD}{}{BOLD:#} {DIM}· {action}{DIM:#}", self.conversation.model))
+    }
+
+    fn tools(&self) -> anyhow::Result<()> {
+        let specs = self.conversation.agent.toolbox().specs();
+        let width = specs.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
+        for spec in specs.iter() {
+            let first = spec.description.lines().next().unwrap_or_default();
+            let room = self.front.screen().columns().saturating_sub(width + 3);
+            self.say(&format!("{NAME}{:width$}{NAME:#}  {}", spec.name, clip(first, room)))?;
+        }
+        Ok(())
+    }
+
+    /// Answers the question the conversation stopped at, and carries on.
+    async fn answer(&mut self, decision: Decision) -> anyhow::Result<Next> {
+        if open_question(&self.conversation.events().await?).is_none() {
+            return Err(UsageError::new("no question is open").into());
+        }
+        let cancel = CancellationToken::new();
+        let run = self.conversation.carry_on(Some(decision), &mut self.front, cancel.clone()).await?;
+        self.drive(run, cancel).await
+    }
+
+    async fn diff(&self) -> anyhow::Result<()> {
+        let kit = self.conversation.place.kit();
+        let git = Git { root: kit.root.clone(), environment: kit.environment.clone() };
+        let input = git_diff::Input { file_path: String::new(), staged: false };
+        let changed = git_diff::diff(&git, &input, &CancellationToken::new()).await?;
+        match changed.message {
+            Some(message) => self.say(&message),
+            None => self.say(diff(&changed.diff).trim_end()),
+        }
+    }
+
+    /// Takes back patches of the conversation.
+    async fn undo(&mut self, patch: &str) -> anyhow::Result<()> {
+        let conversation = &self.conversation;
+        let id = conversation.id().ok_or_else(nothing_said)?;
+        let named = Some(patch).filter(|patch| !patch.is_empty());
+        let undone = take_back(&conversation.store, id, &conversation.place, named).await?;
+        self.behind.extend(undone.untold);
+        for outcome in &undone.outcomes {
+            self.say(&outcome.line())?;
+        }
+        Ok(())
+    }
+
+    /// Lets old observations give way now, not only when the model's window is full.
+    async fn compact(&self) -> anyhow::Result<()> {
+        self.conversation.id().ok_or_else(nothing_said)?;
+        let events = self.conversation.events().await?;
+        let state = State::fold(&events, &Default::default());
+        let Some(plan) = relief(&state, None) else {
+            return self.say("nothing can give way: no long result is older than the last steps");
+        };
+        let told = pruned(&plan);
+        append(&self.conversation.store, &events, [EventKind::ContextPruned(plan)]).await?;
+        self.say(&told)
+    }
+
+    async fn state(&self) -> anyhow::Result<()> {
+        let events = self.conversation.events().await?;
+        let state = State::fold(&events, &Default::default());
+        match self.conversation.id() {
+            Some(id) => self.say(&format!("run {id}: {} of {} steps", state.step, state.limits.max_steps))?,
+            None => self.say("nothing was said yet")?,
+        }
+        self.say(&format!("model {}", self.conversation.model))?;
+        self.say(&format!("folder {}", self.conversation.place.path().display()))?;
+        for patch in self.conversation.place.kit().patches.all() {
+            let stage = match patch.stage {
+                Stage::Proposed => "proposed",
+                Stage::Applying => "may be applied",
+                Stage::Applied => "applied",
+                Stage::Undone => "taken back",
+            };
+            self.say(&format!("{} {stage}: {} ({})", patch.id, clip(&patch.intent, 60), patch.file_path()))?;
+        }
+        if let Some(request) = open_question(&events) {
+            self.say(question(request).trim_end())?;
+            self.say("  /approve or /deny answers it")?;
+        }
+        Ok(())
+    }
+
+    async fn cost(&self) -> anyhow::Result<()> {
+        let state = State::fold(&self.conversation.events().await?, &Default::default());
+        let usage = state.usage;
+        let cached = match usage.cached {
+            0 => String::new(),
+            cached => format!(", {cached} of them cached"),
+        };
+        self.say(&format!(
+            "{} steps, {} tokens read{cached}, {} written, {:.1} s of work",
+            state.step,
+            usage.input,
+            usage.output,
+            state.seconds(jiff::Timestamp::now())
+        ))
+    }
+
+    async fn save(&self, file: &str) -> anyhow::Result<()> {
+        let id = self.conversation.id().ok_or_else(nothing_said)?;
+        let path = if file.is_empty() { format!("gimlet-{id}.md") } else { file.to_owned() };
+        let mut options = std::fs::OpenOptions::new();
+        // A name given by nobody must not replace anything.
+        if file.is_empty() {
+            options.create_new(true)
+        } else {
+            options.create(true).truncate(true)
+        };
+        let text = document(&self.conversation.events().await?);
+        options
+            .write(true)
+            .open(&path)
+            .and_then(|mut to| to.write_all(text.as_bytes()))
+            .with_context(|| format!("cannot write {path}"))?;
+        self.say(&format!("{DIM}written to {path}{DIM:#}"))
+    }
+
+    async fn clear(&mut self) -> anyhow::Result<()> {
+        if let Some(id) = self.conversation.id() {
+            self.conversation.store.close_run(id);
+        }
+        let mut options = self.conversation.options.clone();
+        options.model.model = Some(self.conversation.model.clone());
+        options.root.root = Some(self.conversation.place.path().to_owned());
+        self.conversation = Conversation::fresh(options).await?;
+        self.behind.clear();
+        self.say(&format!("{DIM}a new conversation{DIM:#}"))
+    }
+}
+
+fn nothing_said() -> UsageError {
+    UsageError::new("nothing was said yet")
+}
+
+fn yes(rest: &str) -> anyhow::Result<Decision> {
+    let scope = match rest {
+        "" | "once" => Scope::Once,
+        "session" => Scope::Session,
+        "always" => Scope::Always,
+        other => {
+            return Err(UsageError::new(format!("`{other}` is no way to approve"))
+                .hint("/approve, /approve session or /approve always")
+                .into());
+        }
+    };
+    Ok(Decision::Approve { scope })
+}

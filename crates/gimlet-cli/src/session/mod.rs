@@ -1,0 +1,215 @@
+//! The interactive session: lines become tasks of one conversation, or commands about it. While a task runs, what is
+//! typed steers it, Ctrl-C stops it, and questions are answered by a key.
+
+mod commands;
+mod complete;
+mod editor;
+mod slash;
+
+use std::io::Write;
+
+use gimlet::event::Suspension;
+use gimlet::{Ending, Run};
+use tokio_util::sync::CancellationToken;
+
+use crate::attach;
+use crate::config::Settings;
+use crate::conversation::Conversation;
+use crate::ending::tell;
+use crate::exit::{ExitStatus, UsageError};
+use crate::front::{Front, Typing};
+use crate::style::{BOLD, DIM, ERROR};
+use crate::world::Interrupts;
+use complete::Models;
+use editor::{Editor, Entered};
+use slash::Line;
+
+/// A person and a conversation.
+pub(crate) struct Session {
+    conversation: Conversation,
+    front: Front,
+    editor: Editor,
+    /// Ctrl-C and requests to stop while a task runs.
+    interrupts: Interrupts,
+    /// What the model is told with the next task: what happened to its work behind its back.
+    behind: Vec<String>,
+}
+
+/// What happens after a line.
+enum Next {
+    /// Another line is asked for.
+    Prompt,
+    /// The person stopped a task: one more Ctrl-C ends the session.
+    Stopped,
+    /// The session is over.
+    End,
+}
+
+impl Session {
+    pub(crate) fn new(conversation: Conversation) -> anyhow::Result<Self> {
+        let models = Models::default();
+        Ok(Session {
+            front: Front::new(&conversation.options, &conversation.settings, Typing::Steers),
+            editor: Editor::new(conversation.place.path().to_owned(), models.clone()),
+            interrupts: Interrupts::listen()?,
+            behind: Vec::new(),
+            conversation: know_models(conversation, models),
+        })
+    }
+
+    /// Asks for lines until the person ends it.
+    pub(crate) async fn run(mut self) -> anyhow::Result<ExitStatus> {
+        self.greet()?;
+        // How often Ctrl-C was pressed with nothing in between.
+        let mut pressed = 0;
+        loop {
+            let begun = self.front.screen().take_typed();
+            let next = match self.editor.read(&begun).await? {
+                Entered::Line(line) => {
+                    pressed = 0;
+                    self.take(&line).await?
+                }
+                Entered::Cleared => {
+                    pressed = 0;
+                    continue;
+                }
+                Entered::Interrupted => {
+                    pressed += 1;
+                    if pressed > 1 {
+                        break;
+                    }
+                    self.say(&format!("{DIM}Ctrl-C once more ends the session{DIM:#}"))?;
+                    continue;
+                }
+                Entered::End => break,
+            };
+            match next {
+                Next::Prompt => {}
+                Next::Stopped => pressed = 1,
+                Next::End => break,
+            }
+        }
+        self.part()?;
+        Ok(ExitStatus::Success)
+    }
+
+    fn greet(&self) -> anyhow::Result<()> {
+        let conversation = &self.conversation;
+        self.say(&format!(
+            "{BOLD}gimlet{BOLD:#} {} {DIM}· {} · {}{DIM:#}",
+            env!("CARGO_PKG_VERSION"),
+            conversation.model,
+            conversation.place.path().display()
+        ))?;
+        if let Some(id) = conversation.id() {
+            self.say(&format!("{DIM}going on with run {id}{DIM:#}"))?;
+        }
+        self.say(&format!(
+            "{DIM}Say what to do. /help shows commands, @path attaches a file, Alt-Enter begins a new line.{DIM:#}\n"
+        ))
+    }
+
+    /// How to come back.
+    fn part(&self) -> anyhow::Result<()> {
+        match (&self.conversation.options.session, self.conversation.id()) {
+            (Some(name), Some(_)) => self.say(&format!("hint: gimlet --session {name} comes back to it")),
+            (None, Some(id)) => self.say(&format!("hint: gimlet resume {id} comes back to it")),
+            (_, None) => Ok(()),
+        }
+    }
+
+    async fn take(&mut self, line: &str) -> anyhow::Result<Next> {
+        let done = match slash::read(line) {
+            Line::Empty => Ok(Next::Prompt),
+            Line::Quit => Ok(Next::End),
+            Line::Command(command, rest) => self.command(command, rest).await,
+            Line::Unknown(word) => {
+                Err(UsageError::new(format!("there is no command {word}")).hint("see /help").into())
+            }
+            Line::Task(task) => self.task(task).await,
+        };
+        // What goes wrong in a session is told, and the session goes on.
+        done.or_else(|error| {
+            crate::exit::report(&error);
+            Ok(Next::Prompt)
+        })
+    }
+
+    /// Works on a task.
+    async fn task(&mut self, words: &str) -> anyhow::Result<Next> {
+        let root = &self.conversation.place.kit().root;
+        let expanded = attach::expand(words, root, self.conversation.store.as_ref()).await?;
+        for file in &expanded.files {
+            self.say(&format!("{DIM}attached {file}{DIM:#}"))?;
+        }
+        let mut text = expanded.text;
+        for note in self.behind.drain(..) {
+            text = format!("{note}\n\n{text}");
+        }
+        let cancel = CancellationToken::new();
+        let run = self.conversation.say(&text, &mut self.front, cancel.clone()).await?;
+        self.drive(run, cancel).await
+    }
+
+    /// Drives a run to its end; Ctrl-C stops it, and once more ends the program.
+    async fn drive(&mut self, run: Run, cancel: CancellationToken) -> anyhow::Result<Next> {
+        let id = run.id().to_string();
+        let ending = {
+            let work = self.front.drive(run);
+            tokio::pin!(work);
+            loop {
+                tokio::select! {
+                    biased;
+                    ending = &mut work => break ending?,
+                    () = self.interrupts.next() => {
+                        if cancel.is_cancelled() {
+                            crate::keys::restore();
+                            crate::mcp::reaper().kill_all();
+                            std::process::exit(130);
+                        }
+                        cancel.cancel();
+                    }
+                }
+            }
+        };
+        let mut stderr = anstream::stderr();
+        match &ending {
+            Ending::Suspended(Suspension::Interrupted) => {
+                writeln!(stderr, "{DIM}stopped; /resume carries on, or say something else{DIM:#}\n")?;
+                return Ok(Next::Stopped);
+            }
+            Ending::Failed(failure) => {
+                writeln!(stderr, "{ERROR}error:{ERROR:#} {} ({})", failure.message, failure.error)?;
+                if let Some(hint) = &failure.hint {
+                    writeln!(stderr, "hint: {hint}")?;
+                }
+                writeln!(stderr, "hint: /resume tries again\n")?;
+            }
+            Ending::Finished(_) | Ending::Suspended(_) => {
+                tell(&id, &ending, &self.front)?;
+                writeln!(stderr)?;
+            }
+        }
+        Ok(Next::Prompt)
+    }
+
+    fn say(&self, text: &str) -> anyhow::Result<()> {
+        Ok(writeln!(anstream::stderr(), "{text}")?)
+    }
+}
+
+/// Asks the server in the background which models can be named.
+fn know_models(conversation: Conversation, models: Models) -> Conversation {
+    if conversation.model.starts_with("ollama") {
+        let options = conversation.options.clone();
+        // Ends when the server has answered or is not there.
+        tokio::spawn(async move {
+            let Ok(settings) = Settings::load(&options) else { return };
+            if let Ok((_, installed)) = crate::models::installed(&settings).await {
+                let names = installed.into_iter().map(|model| format!("ollama_chat/{}", model.name));
+                models.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(names);
+            }
+        });
+    }
+    conversation
+}

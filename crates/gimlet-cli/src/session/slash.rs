@@ -1,0 +1,89 @@
+//! The commands of an interactive session: a word behind a slash, and what it is for.
+
+/// A command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slash {
+    Help,
+    Model,
+    Tools,
+    Approve,
+    Deny,
+    Resume,
+    Diff,
+    Undo,
+    Compact,
+    State,
+    Cost,
+    Save,
+    Clear,
+    Quit,
+}
+
+/// Every command: its name, what follows it, and what it does.
+pub(super) const ALL: &[(&str, Slash, &str, &str)] = &[
+    ("/help", Slash::Help, "", "these commands"),
+    ("/model", Slash::Model, "[ID]", "the model; with an id, another one from here on"),
+    ("/tools", Slash::Tools, "", "what the agent can do"),
+    ("/approve", Slash::Approve, "[session|always]", "say yes to the open question and carry on"),
+    ("/deny", Slash::Deny, "[TEXT]", "say no to the open question, with what to do instead"),
+    ("/resume", Slash::Resume, "", "carry on what was interrupted"),
+    ("/diff", Slash::Diff, "", "what has changed in the files"),
+    ("/undo", Slash::Undo, "[PATCH]", "take back what patches did, all of them or one"),
+    ("/compact", Slash::Compact, "", "let old results give way, to make room"),
+    ("/state", Slash::State, "", "where the conversation stands"),
+    ("/cost", Slash::Cost, "", "steps, tokens and seconds so far"),
+    ("/save", Slash::Save, "[FILE]", "write the conversation as Markdown"),
+    ("/clear", Slash::Clear, "", "begin a new conversation"),
+    ("/quit", Slash::Quit, "", "end; so do quit, exit, q and Ctrl-D"),
+];
+
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// Nothing.
+    Empty,
+    /// The end of the session.
+    Quit,
+    /// A command and what follows it.
+    Command(Slash, &'a str),
+    /// Looks like a command and is none.
+    Unknown(&'a str),
+    /// Something to say to the model.
+    Task(&'a str),
+}
+
+/// Reads a line.
+pub(super) fn read(line: &str) -> Line<'_> {
+    let line = line.trim();
+    match line {
+        "" => return Line::Empty,
+        "quit" | "exit" | "q" => return Line::Quit,
+        _ => {}
+    }
+    // A path such as /etc/hosts begins with a slash, too.
+    let word = line.split_whitespace().next().unwrap_or_default();
+    if !line.starts_with('/') || word[1..].contains('/') {
+        return Line::Task(line);
+    }
+    match ALL.iter().find(|(name, ..)| *name == word) {
+        Some((_, Slash::Quit, ..)) => Line::Quit,
+        Some((_, command, ..)) => Line::Command(*command, line[word.len()..].trim()),
+        None => Line::Unknown(word),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_apart() {
+        assert_eq!(read("  "), Line::Empty);
+        assert_eq!(read("q"), Line::Quit);
+        assert_eq!(read("/quit"), Line::Quit);
+        assert_eq!(read("/deny use rg "), Line::Command(Slash::Deny, "use rg"));
+        assert_eq!(read("/nope"), Line::Unknown("/nope"));
+        assert_eq!(read("/etc/hosts is wrong"), Line::Task("/etc/hosts is wrong"));
+        assert_eq!(read("quit smoking"), Line::Task("quit smoking"));
+    }
+}

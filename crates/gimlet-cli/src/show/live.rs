@@ -1,0 +1,141 @@
+//! Shows a run on a terminal while it happens: paragraphs as they are written, a line for each call, and a living line
+//! for what goes on at this moment.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gimlet::event::{ActionFormat, Event, EventKind};
+use gimlet::journal::Observer;
+
+use super::markdown::markdown;
+use super::screen::Screen;
+use super::stream::Stream;
+use super::talk::{Prose, Talk, Telling};
+use super::{arguments, clip};
+
+/// Shows a run on a terminal.
+pub(crate) struct Live {
+    screen: Arc<Screen>,
+    talk: Talk,
+    /// Whether the model's words are shown as they come: only when they and the answer go to the same terminal.
+    words: Words,
+    reply: Mutex<Reply>,
+}
+
+/// Where the model's words go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// To the terminal, as they come.
+    Streamed,
+    /// The answer goes elsewhere, at the end.
+    Kept,
+}
+
+struct Reply {
+    /// The main agent's reply as far as it came.
+    stream: Stream,
+    /// The last answer that was shown.
+    answer: Option<String>,
+}
+
+impl Live {
+    pub(crate) fn new(screen: Arc<Screen>, telling: Telling, words: Words, action: ActionFormat) -> Self {
+        let prose = match words {
+            Words::Streamed => Prose::Elsewhere,
+            Words::Kept => Prose::Quoted,
+        };
+        let talk = Talk::new(telling, screen.columns(), prose);
+        Live { screen, talk, words, reply: Mutex::new(Reply { stream: Stream::new(action), answer: None }) }
+    }
+
+    /// Whether this answer is on the screen already.
+    pub(crate) fn showed(&self, answer: &str) -> bool {
+        self.reply().answer.as_deref() == Some(answer)
+    }
+
+    fn reply(&self) -> MutexGuard<'_, Reply> {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn paragraphs(&self, text: &str) {
+        let rendered = markdown(text, self.screen.columns());
+        if !rendered.is_empty() {
+            self.screen.words(&format!("\n{rendered}"));
+        }
+    }
+
+    /// The main agent's words.
+    fn speak(&self, event: &Event) {
+        if self.words == Words::Kept || !event.path.is_root() {
+            return;
+        }
+        let mut reply = self.reply();
+        match &event.kind {
+            // A reply that was cut off is written anew.
+            EventKind::StepStarted { .. } => reply.stream.begin(),
+            EventKind::ModelDelta { text, .. } => {
+                if let Some(block) = reply.stream.feed(text) {
+                    self.paragraphs(&block);
+                }
+                let glimpse = reply.stream.glimpse();
+                if !glimpse.is_empty() {
+                    let skip = glimpse.chars().count().saturating_sub(40);
+                    let words = clip(&glimpse.chars().skip(skip).collect::<String>(), 40);
+                    self.screen.busy(|status| status.doing = format!("“…{words}”"));
+                }
+            }
+            EventKind::ModelMessage(message) => {
+                if let Some(rest) = reply.stream.finish(message) {
+                    self.paragraphs(&rest);
+                }
+                reply.answer.clone_from(&message.answer);
+            }
+            _ => {}
+        }
+    }
+
+    /// The living line.
+    fn glimpse(&self, event: &Event) {
+        match &event.kind {
+            EventKind::RunStarted(_) | EventKind::RunResumed { .. } | EventKind::ApprovalDecided { .. } => {
+                self.screen.doing("thinking");
+            }
+            EventKind::StepStarted { step } if event.path.is_root() => {
+                self.screen.busy(|status| status.step = *step);
+                self.screen.doing("thinking");
+            }
+            EventKind::ModelMessage(message) => {
+                self.screen.busy(|status| status.tokens += message.usage.total());
+            }
+            EventKind::ToolRequested { call } => {
+                self.screen.doing(format!("{} {}", call.tool, arguments(&call.args, 40)));
+            }
+            EventKind::ToolFinished(_) | EventKind::CellFinished { .. } => self.screen.doing("thinking"),
+            EventKind::CellStarted { .. } => self.screen.doing("python"),
+            EventKind::AgentStarted(started) => self.screen.doing(format!("{} begins", started.agent)),
+            EventKind::RunSuspended { .. } | EventKind::RunFinished(_) | EventKind::RunFailed { .. } => {
+                self.screen.rest();
+            }
+            EventKind::StepStarted { .. }
+            | EventKind::ModelDelta { .. }
+            | EventKind::Feedback { .. }
+            | EventKind::UserMessage { .. }
+            | EventKind::ToolStarted { .. }
+            | EventKind::CellOutput { .. }
+            | EventKind::ApprovalRequested(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::ContextPruned(_)
+            | EventKind::Warning { .. }
+            | EventKind::Unknown => {}
+        }
+    }
+}
+
+impl Observer for Live {
+    fn observe(&self, event: &Event) {
+        self.speak(event);
+        if let Some(lines) = self.talk.told(event) {
+            self.screen.line(&lines);
+        }
+        self.glimpse(event);
+    }
+}

@@ -1,0 +1,87 @@
+//! The project's `AGENTS.md`: offered, marked, short, kept in the log, and off when told so.
+
+use crate::support::{Project, of_type};
+use gimlet_testkit::ModelServer;
+
+const ANSWER: &str = "[[reply]]\ntext = \"ok\"\n";
+
+fn with_file(text: &str) -> Project {
+    let project = Project::new();
+    project.file("AGENTS.md", text);
+    project
+}
+
+#[test]
+fn the_model_reads_it_before_the_task_and_the_log_has_it() {
+    let project = with_file("# House rules\n\nRun the tests with `make check`.\n");
+    let (_, events) = project.events(ANSWER, &[]);
+    let started = of_type(&events, "run.started")[0];
+    insta::assert_snapshot!("instructions_context", started["context"].as_str().unwrap());
+    assert!(
+        !started["system"].as_str().unwrap().contains("House rules"),
+        "untrusted text is no instruction of ours"
+    );
+    let said = project.say(&["config"]);
+    assert!(said.stdout.contains("AGENTS.md: its 47 characters are offered to the model"), "{}", said.stdout);
+}
+
+#[test]
+fn it_is_left_out_when_told_so() {
+    let project = with_file("House rules.\n");
+    for more in [&["--no-instructions"][..], &[]] {
+        if more.is_empty() {
+            project.file("gimlet.toml", "[agent]\ninstructions = false\n");
+        }
+        let (_, events) = project.events(ANSWER, more);
+        assert!(events[0].get("context").is_none(), "{}", events[0]);
+    }
+    let said = project.say(&["config"]);
+    assert!(said.stdout.contains("AGENTS.md: not offered to the model"), "{}", said.stdout);
+}
+
+#[test]
+fn a_long_file_is_cut_and_says_where_the_rest_is() {
+    let text: String = (1..=500).map(|n| format!("{n}. Do this and that with care.\n")).collect();
+    let (_, events) = with_file(&text).events(ANSWER, &[]);
+    let context = events[0]["context"].as_str().unwrap();
+    assert!(context.len() < 4600, "{}", context.len());
+    assert!(context.contains("[cut here; read_file path=AGENTS.md start_line="), "{context}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_the_project_leads_nowhere() {
+    let project = Project::new();
+    let outside = project.home.path().join("outside.md");
+    std::fs::write(&outside, "private words").unwrap();
+    std::os::unix::fs::symlink(&outside, project.repo.path().join("AGENTS.md")).unwrap();
+    let said = project.run(ANSWER, &[]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stderr.contains("AGENTS.md is not offered to the model"), "{}", said.stderr);
+    let log = project.say(&["runs", "show", "last", "--json"]);
+    assert!(!log.stdout.contains("private words"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_run_sees_what_it_saw() {
+    let script = "order = \"turns\"\n[[reply]]\ncalls = [{ name = \"repo_info\", args = {} }]\n\
+                  [[reply]]\ntext = \"so far\"\n[[reply]]\ntext = \"ok\"\n";
+    let server = ModelServer::start(toml::from_str(script).unwrap()).await;
+    let url = server.url();
+    tokio::task::spawn_blocking(move || {
+        let project = with_file("First words.\n");
+        let model = ["-m", "openai/scripted", "--api-base", &url, "--max-steps"];
+        let said = project.say(&[&["hello"][..], &model, &["1"]].concat());
+        assert_eq!(said.code, 4, "{}", said.stderr);
+        project.file("AGENTS.md", "Other words.\n");
+        let said = project.say(&[&["resume", "last"][..], &model, &["5"]].concat());
+        assert_eq!((said.code, said.stdout.trim()), (0, "ok"), "{}", said.stderr);
+    })
+    .await
+    .unwrap();
+    server.assert_no_violations();
+    let last = server.requests().pop().unwrap();
+    assert!(
+        last.body.to_string().contains("First words.") && !last.body.to_string().contains("Other words.")
+    );
+}

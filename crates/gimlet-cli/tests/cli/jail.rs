@@ -1,0 +1,324 @@
+//! The jail around commands, through the real binary: each mechanism, and where the tests run as root also as nobody.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+const NOBODY: u32 = 65534;
+const SECRET: &str = "TOPSECRET";
+
+/// A project beside a home with secrets in it.
+struct Scene {
+    folder: tempfile::TempDir,
+    jail: &'static str,
+    user: Option<u32>,
+}
+
+/// Every mechanism as every user that can be tried here.
+fn scenes() -> Vec<Scene> {
+    let has_bubblewrap = Path::new("/usr/bin/bwrap").exists();
+    assert!(has_bubblewrap || std::env::var_os("CI").is_none(), "bubblewrap is needed on CI");
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let users = if is_root { vec![None, Some(NOBODY)] } else { vec![None] };
+    let jails = if has_bubblewrap { vec!["landlock", "bubblewrap"] } else { vec!["landlock"] };
+    jails.iter().flat_map(|jail| users.iter().map(|user| Scene::new(jail, *user))).collect()
+}
+
+impl Scene {
+    fn new(jail: &'static str, user: Option<u32>) -> Self {
+        let scene = Scene { folder: tempfile::tempdir().unwrap(), jail, user };
+        fs::set_permissions(scene.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let files = [
+            ("project/src/a.txt", "a\n"),
+            ("project/.env", "KEY=1\n"),
+            ("project/gimlet.toml", ""),
+            ("project/mcp.json", "{}"),
+            ("project/.git/config", "[core]\n"),
+            ("project/.git/hooks/sample", ""),
+            ("home/.ssh/id_rsa", SECRET),
+            ("gimlet/grants", SECRET),
+        ];
+        for (name, text) in files {
+            let path = scene.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        symlink("../home/.ssh", scene.path("project/link")).unwrap();
+        symlink("../../home/.ssh", scene.path("project/src/link")).unwrap();
+        if let Some(user) = user {
+            give(scene.folder.path(), user);
+        }
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn gimlet(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("gimlet"));
+        command
+            .args(args)
+            .current_dir(self.path("project"))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.path("home"))
+            .env("GIMLET_HOME", self.path("gimlet"))
+            .env("SERVICE_TOKEN", SECRET)
+            .env("SANDBOX_JAIL", self.jail)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command
+    }
+
+    fn call(&self, args: &Value, more: &[&str]) -> Value {
+        let args = args.to_string();
+        let mut words = vec!["tools", "call", "run_cmd", args.as_str()];
+        words.extend(more);
+        let output = self.gimlet(&words).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// A command that runs a script: what is in it is the jail's business alone, no policy reads it.
+    fn script(&self, text: &str) -> String {
+        fs::write(self.path("project/src/script.sh"), text).unwrap();
+        "sh src/script.sh".into()
+    }
+
+    /// Runs a script that was agreed to.
+    fn run(&self, script: &str) -> Value {
+        let result = self.call(&json!({ "cmd": self.script(script) }), &["--approve", "all"]);
+        assert!(result["exit"].is_number(), "{} as {:?}: {script}: {result}", self.jail, self.user);
+        result
+    }
+
+    /// A command must fail, and say nothing that is secret.
+    fn refused(&self, cmd: &str) -> Value {
+        let result = self.run(cmd);
+        let who = format!("{} as {:?}: {cmd}: {result}", self.jail, self.user);
+        assert_ne!(result["exit"], 0, "{who}");
+        assert!(!result.to_string().contains(SECRET), "{who}");
+        result
+    }
+
+    fn allowed(&self, cmd: &str) -> Value {
+        let result = self.run(cmd);
+        assert_eq!(result["exit"], 0, "{} as {:?}: {cmd}: {result}", self.jail, self.user);
+        result
+    }
+}
+
+fn give(path: &Path, user: u32) {
+    if fs::symlink_metadata(path).unwrap().is_symlink() {
+        return;
+    }
+    chown(path, Some(user), Some(user)).unwrap();
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            give(&entry.unwrap().path(), user);
+        }
+    }
+}
+
+/// Whether a process with this word among its arguments runs.
+fn runs(word: &str) -> bool {
+    fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        fs::read(entry.path().join("cmdline"))
+            .is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == word.as_bytes()))
+    })
+}
+
+fn assert_gone(word: &str) {
+    for _ in 0..200 {
+        if !runs(word) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("a process {word} is left");
+}
+
+#[test]
+fn secrets_stay_hidden() {
+    for scene in scenes() {
+        let home = scene.path("home").display().to_string();
+        let gimlet = scene.path("gimlet").display().to_string();
+        scene.refused(&format!("cat {home}/.ssh/id_rsa"));
+        scene.refused("cat link/id_rsa");
+        scene.refused("cat src/link/id_rsa");
+        scene.refused(&format!("ln {home}/.ssh/id_rsa src/stolen && cat src/stolen"));
+        scene.refused(&format!("cat /proc/self/root{home}/.ssh/id_rsa"));
+        scene.refused(&format!("cat /proc/[0-9]*/root{home}/.ssh/id_rsa"));
+        scene.refused("cat /proc/[0-9]*/environ | grep -a SERVICE_TOKEN=TOP");
+        scene.refused(&format!("cat {gimlet}/grants"));
+        scene.refused(&format!("ls {gimlet}/"));
+        scene.refused("cat /etc/shadow");
+        assert!(!scene.run("env").to_string().contains(SECRET));
+    }
+}
+
+#[test]
+fn nothing_is_written_but_the_project() {
+    for scene in scenes() {
+        let outside = scene.folder.path().display().to_string();
+        scene.allowed(
+            "echo new > src/new.txt && mv src/new.txt src/b.txt && rm src/b.txt && echo x >> src/a.txt",
+        );
+        assert_eq!(fs::read_to_string(scene.path("project/src/a.txt")).unwrap(), "a\nx\n");
+        for file in [".git/hooks/post-commit", ".git/config", ".env", "gimlet.toml", "mcp.json"] {
+            let before = fs::read(scene.path("project").join(file)).ok();
+            scene.refused(&format!("echo evil >> {file}"));
+            scene.refused(&format!("mv src/a.txt {file}"));
+            scene.refused(&format!("ln src/a.txt {file}x && mv {file}x {file}"));
+            assert_eq!(fs::read(scene.path("project").join(file)).ok(), before, "{file}");
+        }
+        scene.refused("mv .git other && mkdir .git");
+        for place in [format!("{outside}/gimlet/x"), "/etc/x".into(), "/usr/x".into(), "/x".into()] {
+            scene.refused(&format!("echo x > {place}"));
+            assert!(!Path::new(&place).exists(), "{place}");
+        }
+        // These may seem to work: the command has a `/tmp` and a home of its own.
+        scene.run(&format!("echo x > {outside}/x; echo x > link/x; echo x > src/link/x; echo x > ~/x; echo x > /tmp/gimlet-test-x"));
+        for place in ["x", "home/.ssh/x", "home/x"] {
+            assert!(!scene.path(place).exists(), "{place}");
+        }
+        assert!(!Path::new("/tmp/gimlet-test-x").exists());
+    }
+}
+
+#[test]
+fn the_network_is_a_permission() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = format!("bash -c 'echo hi > /dev/tcp/127.0.0.1/{port}'");
+    for scene in scenes() {
+        let refused = scene.refused(&script);
+        let cmd = scene.script(&script);
+        assert_eq!(refused["missing"][0]["permission"], "network", "{refused}");
+        assert!(listener.accept().is_err());
+        let asked = json!({ "cmd": cmd, "permissions": ["network"] });
+        // Asking again with the permission is one question, which a refusal shows.
+        assert_eq!(scene.call(&asked, &["--approve", "never"])["error"], "APPROVAL_DENIED");
+        let granted = scene.call(&asked, &["--approve", "all"]);
+        assert_eq!(granted["exit"], 0, "{granted}");
+        assert!(listener.accept().is_ok());
+    }
+}
+
+#[test]
+fn no_rights_are_gained_and_no_process_is_reached() {
+    let attach = "import ctypes, os, sys\npid = int(sys.argv[1]) or os.getppid()\nsys.exit(0 if ctypes.CDLL(None).ptrace(16, pid, 0, 0) == 0 else 3)";
+    for scene in scenes() {
+        let status = scene.allowed("cat /proc/self/status").to_string();
+        assert!(
+            status.contains("CapEff:\\t0000000000000000") && status.contains("NoNewPrivs:\\t1"),
+            "{status}"
+        );
+        fs::write(scene.path("project/src/attach.py"), attach).unwrap();
+        // The supervisor is the command's parent, but inside of bubblewrap a process of the jail itself is.
+        let pid = std::process::id();
+        let outside = if scene.jail == "landlock" { vec![pid, 0] } else { vec![pid] };
+        for pid in outside {
+            let attached = scene.run(&format!("exec /usr/bin/python3 src/attach.py {pid}"));
+            assert_eq!(attached["exit"], 3, "{attached}");
+        }
+        scene.refused(&format!("kill -0 {pid}"));
+        scene.refused("unshare --user --map-root-user true");
+        scene.refused("mount -t tmpfs none /tmp");
+    }
+}
+
+#[test]
+fn everything_ends_with_the_command() {
+    for scene in scenes() {
+        scene.run("setsid sleep 98761 & (setsid setsid sleep 98761 &) ; exit 0");
+        assert_gone("98761");
+        let late = scene.call(
+            &json!({"cmd": scene.script("setsid sleep 98762 & sleep 98762"), "timeout": 1}),
+            &["--approve", "all"],
+        );
+        assert_eq!(late["error"], "CMD_TIMEOUT", "{late}");
+        assert_gone("98762");
+        let args = json!({"cmd": scene.script("setsid sleep 98763 & sleep 98763")}).to_string();
+        let mut parent =
+            scene.gimlet(&["tools", "call", "run_cmd", &args, "--approve", "all"]).spawn().unwrap();
+        while !runs("98763") {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        assert_gone("98763");
+    }
+}
+
+#[test]
+fn memory_and_processes_have_limits() {
+    for scene in scenes() {
+        fs::write(scene.path("project/src/hog.py"), "import time\nx = b'x' * (700 << 20)\ntime.sleep(60)")
+            .unwrap();
+        let hog = json!({"cmd": "/usr/bin/python3 src/hog.py"});
+        let killed = scene.call(&hog, &["--approve", "all", "--command-memory", "300"]);
+        assert_eq!(killed["exit"], 137, "{killed}");
+        assert!(killed["stderr_tail"].as_str().unwrap().contains("more than 300 MB of memory"), "{killed}");
+        let many = "import subprocess\nfor _ in range(2000):\n    subprocess.Popen(['sleep', '98764'])\n";
+        fs::write(scene.path("project/src/many.py"), many).unwrap();
+        let killed = scene.run("/usr/bin/python3 src/many.py");
+        assert_eq!(killed["exit"], 137, "{killed}");
+        assert!(killed["stderr_tail"].as_str().unwrap().contains("more than 512 processes"), "{killed}");
+        assert_gone("98764");
+    }
+}
+
+#[test]
+fn profiles_say_what_may_change() {
+    for scene in scenes() {
+        let cmd = scene.script("echo x > src/p.txt");
+        let refused = scene.call(&json!({ "cmd": cmd }), &["--approve", "all", "--sandbox", "read-only"]);
+        assert_ne!(refused["exit"], 0, "{refused}");
+        assert_eq!(refused["missing"][0]["permission"], "write-workspace", "{refused}");
+        let asked = json!({"cmd": cmd, "permissions": ["write-workspace"]});
+        let granted = scene.call(&asked, &["--approve", "all", "--sandbox", "read-only"]);
+        assert_eq!(granted["exit"], 0, "{granted}");
+        let outside = scene.path("home/free").display().to_string();
+        let asked =
+            json!({"cmd": scene.script(&format!("echo x > {outside}")), "permissions": ["unrestricted"]});
+        assert_eq!(scene.call(&asked, &["--approve", "never"])["error"], "APPROVAL_DENIED");
+        let granted = scene.call(&asked, &["--approve", "all"]);
+        assert_eq!((&granted["exit"], &granted["ran_in"]), (&json!(0), &json!("host")), "{granted}");
+        let git = scene.refused("touch .git/x");
+        assert_eq!(git["missing"][0]["permission"], "write-git", "{git}");
+        let asked = json!({"cmd": scene.script("touch .git/x"), "permissions": ["write-git"]});
+        assert_eq!(scene.call(&asked, &["--approve", "all"])["exit"], 0);
+    }
+}
+
+#[test]
+fn repository_code_runs_unasked_only_in_a_jail() {
+    let mut scene = Scene::new("auto", None);
+    let tests = json!({"cmd": "pytest --version"});
+    assert_ne!(scene.call(&tests, &["--approve", "never"])["error"], "APPROVAL_DENIED");
+    scene.jail = "off";
+    let refused = scene.call(&json!({"cmd": "ls"}), &["--approve", "never"]);
+    assert_eq!(refused["error"], "APPROVAL_DENIED");
+    let said = String::from_utf8(scene.gimlet(&["sandbox", "status"]).output().unwrap().stdout).unwrap();
+    assert!(said.contains("no jail, so every command asks: the jail is switched off"), "{said}");
+}
+
+#[test]
+fn status_names_the_layers() {
+    for scene in scenes() {
+        let said = String::from_utf8(scene.gimlet(&["sandbox"]).output().unwrap().stdout).unwrap();
+        assert!(said.contains(&format!("jailed by {}", scene.jail)), "{said}");
+    }
+}

@@ -1,0 +1,400 @@
+//! MCP through the real binary, in both directions: `gimlet mcp serve` is the server that the client is tried with.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Project, Said, of_type};
+
+/// An entry that starts this program as a server of the project.
+pub(crate) fn ourselves(project: &Project) -> Value {
+    json!({
+        "command": assert_cmd::cargo::cargo_bin!("gimlet"),
+        "args": ["mcp", "serve", "--root", project.repo.path(), "--approve", "all"],
+        "env": {"GIMLET_HOME": project.home.path().join("server")},
+        "requiredTools": ["read_file", "run_cmd"],
+    })
+}
+
+/// A file of the user's own that names servers.
+pub(crate) fn file(project: &Project, servers: &Value) -> String {
+    let path = project.home.path().join("servers.json");
+    std::fs::write(&path, json!({ "mcpServers": servers }).to_string()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn servers_are_listed_with_their_health() {
+    let project = Project::new();
+    let said = project.say(&["mcp"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, ""), "{}", said.stderr);
+    assert!(said.stderr.contains("no MCP server is configured\nhint: "), "{}", said.stderr);
+
+    let broken = json!({"command": "no-such-program"});
+    let servers = file(&project, &json!({"g": ourselves(&project), "broken": broken}));
+    let said = project.say(&["mcp", "list", "--mcp", &servers]);
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    assert!(
+        said.stdout.contains("g  up  ") && said.stdout.contains("protocol 2026-07-28, "),
+        "{}",
+        said.stdout
+    );
+    assert!(said.stdout.contains("broken  down  no-such-program\n"), "{}", said.stdout);
+    assert!(said.stdout.contains("hint: install `no-such-program`"), "{}", said.stdout);
+
+    let servers = file(&project, &json!({"g": ourselves(&project)}));
+    let said = project.say(&["mcp", "--mcp", &servers, "list", "--json"]);
+    let listed: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!((said.code, &listed["servers"][0]["health"]), (0, &json!("up")));
+}
+
+#[test]
+fn a_projects_servers_are_off_until_they_are_trusted() {
+    let project = Project::new();
+    let marker = project.home.path().join("started");
+    let entry = format!(
+        "[mcp.evil]\ncommand = \"sh\"\nargs = [\"-c\", \"touch {}; sleep 60\"]\nconnect_timeout = 1\ntrusted = true\n",
+        marker.display()
+    );
+    project.file("gimlet.toml", &entry);
+    project.file("mcp.json", &json!({"mcpServers": {"other": {"command": "true"}}}).to_string());
+    let said = project.say(&["mcp"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stdout.contains("evil  off  ") && said.stdout.contains("other  off  "), "{}", said.stdout);
+    assert!(said.stdout.contains("hint: read it, then run: gimlet trust "), "{}", said.stdout);
+    let said = project.run("[[reply]]\ntext = \"Hello.\"\n", &[]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "Hello.\n"), "{}", said.stderr);
+    assert!(said.stderr.contains("are off; to use them: gimlet trust "), "{}", said.stderr);
+    assert!(!marker.exists(), "nothing was started");
+
+    assert_eq!(project.say(&["trust", "gimlet.toml", "--yes"]).code, 0);
+    let said = project.say(&["mcp"]);
+    assert!(marker.exists() && said.stdout.contains("evil  down  "), "{} {}", said.stdout, said.stderr);
+    assert!(said.stderr.contains("`trusted` of MCP server `evil` is ignored"), "{}", said.stderr);
+
+    std::fs::remove_file(&marker).unwrap();
+    project.file("gimlet.toml", &format!("{entry}# changed\n"));
+    assert!(project.say(&["mcp"]).stdout.contains("evil  off  "), "a changed file asks again");
+    assert!(!marker.exists());
+
+    let said = project.say(&["mcp", "--mcp", "mcp.json"]);
+    assert_eq!(said.code, 2, "{}", said.stdout);
+    assert!(said.stderr.contains("belongs to the project and is not trusted\nhint: "), "{}", said.stderr);
+}
+
+#[test]
+fn missing_tools_end_the_run_before_it_begins() {
+    let project = Project::new();
+    let mut entry = ourselves(&project);
+    entry["requiredTools"] = json!(["semantic_recall", "read_file", "create_memory"]);
+    let servers = file(&project, &json!({"memory": entry}));
+    let said = project.run("[[reply]]\ntext = \"never\"\n", &["--mcp", &servers]);
+    assert_eq!((said.code, said.stdout.as_str()), (2, ""));
+    let expected = "MCP server `memory` does not offer the required tools semantic_recall, create_memory\nhint: it offers ";
+    assert!(said.stderr.contains(expected), "{}", said.stderr);
+}
+
+pub(crate) const LOOK: &str = r#"
+order = "turns"
+[[reply]]
+calls = [{ name = "g__read_file", args = { path = "calc.py" } }]
+[[reply]]
+expect = ["return a - b"]
+text = "It subtracts."
+"#;
+
+#[test]
+fn a_foreign_tool_asks_and_a_yes_elsewhere_carries_on() {
+    let project = Project::new();
+    let servers = file(&project, &json!({"g": ourselves(&project)}));
+    let said = project.run(LOOK, &["--mcp", &servers]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(
+        said.stderr.contains("`read_file` of MCP server `g` with {\"path\":\"calc.py\"}"),
+        "{}",
+        said.stderr
+    );
+    assert!(!said.stderr.contains("Service initialized"), "the library keeps quiet: {}", said.stderr);
+    let waiting: Vec<Value> = serde_json::from_str(&project.say(&["approvals", "--json"]).stdout).unwrap();
+    let id = waiting[0]["request"]["id"].as_str().unwrap();
+    assert_eq!(project.say(&["approve", id, "--always"]).code, 0);
+    let said = project.say(&["resume", "last", "--mcp", &servers]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "It subtracts.\n"), "{}", said.stderr);
+    let said = project.run(LOOK, &["--mcp", &servers]);
+    assert_eq!(
+        (said.code, said.stdout.as_str()),
+        (0, "It subtracts.\n"),
+        "always means always: {}",
+        said.stderr
+    );
+}
+
+#[test]
+fn a_user_may_believe_a_server() {
+    let project = Project::new();
+    let mut entry = ourselves(&project);
+    entry["trusted"] = json!(true);
+    let servers = file(&project, &json!({"g": entry}));
+    let (code, events) = project.events(LOOK, &["--mcp", &servers]);
+    assert_eq!((code, of_type(&events, "approval.requested").len()), (0, 0));
+}
+
+#[test]
+fn foreign_tools_are_functions_with_typed_results() {
+    let script = r#"
+[[reply]]
+text = '''
+```python
+page = g__read_file("calc.py")
+done = g__run_cmd(cmd="echo hello")
+try:
+    g__read_file(path="nope.py")
+except ToolError as error:
+    final_answer([type(page).__name__, page["total_lines"], "hello" in str(done), error.error])
+```
+'''
+"#;
+    let project = Project::new();
+    let servers = file(&project, &json!({"g": ourselves(&project)}));
+    let (code, events) = project.events(script, &["--action", "code", "--approve", "all", "--mcp", &servers]);
+    assert_eq!(code, 0, "{events:?}");
+    let finished = of_type(&events, "run.finished")[0];
+    assert_eq!(finished["value"], json!(["dict", 2, true, "MCP_TOOL_FAILED"]), "{finished}");
+}
+
+#[test]
+fn tools_can_be_called_by_hand() {
+    let project = Project::new();
+    let servers = file(&project, &json!({"g": ourselves(&project)}));
+    let said = project.say(&["tools", "--mcp", &servers]);
+    assert!(said.stdout.contains("g__read_file") && said.stdout.contains("g__ask"), "{}", said.stdout);
+    let said = project.say(&["tools", "call", "g__repo_info", "{}", "--approve", "all", "--mcp", &servers]);
+    assert_eq!(said.code, 0, "{} {}", said.stdout, said.stderr);
+    let said =
+        project.say(&["tools", "call", "ask", r#"{"task": ""}"#, "--approve", "all", "--mcp", &servers]);
+    assert!(said.stdout.contains("MCP_TOOL_FAILED"), "its own name is enough: {}", said.stdout);
+}
+
+/// A client that writes lines.
+struct Client {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    next: u64,
+}
+
+impl Client {
+    fn start(project: &Project, more: &[&str]) -> Client {
+        let mut args = vec!["mcp", "serve"];
+        args.extend(more);
+        let mut child = project.gimlet(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut client = Client { child, lines, next: 0 };
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        assert_eq!(client.request("initialize", &hello)["serverInfo"]["name"], "gimlet");
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        loop {
+            let line = self.lines.next().unwrap().unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            if answer["id"] == id {
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    fn call(&mut self, tool: &str, args: Value) -> Value {
+        self.request("tools/call", &json!({"name": tool, "arguments": args}))
+    }
+
+    /// Leaves, as clients do.
+    fn leave(mut self) -> i32 {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+#[test]
+fn a_client_that_cannot_ask_is_given_an_id_for_the_command_line() {
+    let project = Project::new();
+    let mut client = Client::start(&project, &[]);
+    let page = client.call("read_file", json!({"path": "calc.py"}));
+    assert_eq!(page["structuredContent"]["total_lines"], 2, "{page}");
+
+    let touch = json!({"cmd": "touch made"});
+    let refused = client.call("run_cmd", touch.clone());
+    assert_eq!(
+        (&refused["isError"], &refused["structuredContent"]["error"]),
+        (&json!(true), &json!("APPROVAL_REQUIRED"))
+    );
+    let id = refused["structuredContent"]["context"]["approval"].as_str().unwrap().to_owned();
+    assert!(project.say(&["approvals"]).stdout.contains(&format!("gimlet approve {id}\n")));
+    let said = project.say(&["approve", &id]);
+    assert_eq!(said.stderr, format!("approved {id}\nhint: make the same call again\n"));
+    assert_eq!(client.call("run_cmd", touch.clone())["isError"], false);
+    assert!(project.repo.path().join("made").exists());
+    assert_eq!(client.call("run_cmd", touch)["isError"], true, "a yes is used once");
+    let denied = client.call("run_cmd", json!({"cmd": "gimlet approve x"}));
+    assert_eq!(denied["structuredContent"]["error"], "COMMAND_DENIED", "{denied}");
+    assert_eq!(client.leave(), 0);
+}
+
+#[test]
+fn a_server_may_be_for_reading_only() {
+    let project = Project::new();
+    let mut client = Client::start(&project, &["--read-only"]);
+    let tools = client.request("tools/list", &json!({}));
+    let names: Vec<&str> =
+        tools["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert!(
+        names.contains(&"read_file") && !names.contains(&"apply_patch") && !names.contains(&"ask"),
+        "{names:?}"
+    );
+    assert!(
+        tools["tools"].as_array().unwrap().iter().all(|tool| tool["annotations"]["readOnlyHint"] == true)
+    );
+    client.leave();
+}
+
+#[test]
+fn a_whole_task_stops_for_a_person_and_goes_on() {
+    let project = Project::new();
+    let model = project.script(
+        "order = \"turns\"\n[[reply]]\ncalls = [{ name = \"run_cmd\", args = { cmd = \"touch made\" } }]\n\
+         [[reply]]\ntext = \"Made.\"\n",
+    );
+    let mut client = Client::start(&project, &["--model", &model]);
+    let stopped = client.call("ask", json!({"task": "make it"}))["structuredContent"].clone();
+    assert_eq!(stopped["state"], "suspended", "{stopped}");
+    assert!(!project.repo.path().join("made").exists());
+    assert_eq!(project.say(&["approve", stopped["approval"].as_str().unwrap()]).code, 0);
+    let done = client.call("ask", json!({"resume": stopped["run"]}))["structuredContent"].clone();
+    assert_eq!((&done["answer"], &done["state"]), (&json!("Made."), &json!("answered")), "{done}");
+    assert!(project.repo.path().join("made").exists());
+    client.leave();
+}
+
+/// Whether a process with this word on its command line is there.
+fn is_alive(word: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        entry.file_name().to_string_lossy().parse::<u32>().is_ok()
+            && String::from_utf8_lossy(&line).split('\0').any(|argument| argument == word)
+    })
+}
+
+fn wait_for(what: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if what() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it did not happen");
+}
+
+#[test]
+fn an_interrupt_ends_servers_that_are_starting() {
+    let project = Project::new();
+    let word = format!("{}.5", 600_000 + std::process::id());
+    let servers = file(&project, &json!({"slow": {"command": "sleep", "args": [word]}}));
+    let model = project.script("[[reply]]\ntext = \"never\"\n");
+    let mut child = project
+        .gimlet(&["--model", &model, "--mcp", &servers, "hello"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(|| is_alive(&word));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    wait_for(|| !is_alive(&word));
+}
+
+#[test]
+fn the_doctor_looks_at_servers() {
+    let project = Project::new();
+    let home = project.home.path();
+    std::fs::write(home.join("config.toml"), "[mcp.broken]\ncommand = \"no-such-program\"\n").unwrap();
+    let said = project.say(&["doctor", "--quick"]);
+    assert!(said.stdout.contains("MCP server `broken` cannot be started"), "{} {}", said.stdout, said.stderr);
+}
+
+/// The official Python client, in both revisions: a person who cannot be asked, one who says no, one who says yes.
+#[test]
+#[ignore = "needs the official Python client"]
+fn the_official_client_is_served() {
+    let python =
+        std::env::var_os("GIMLET_TEST_MCP_PYTHON").unwrap_or_else(|| panic!("GIMLET_TEST_MCP_PYTHON"));
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.ci/mcp_client.py");
+    let project = Project::new();
+    let model = project.script("[[reply]]\ntext = \"It subtracts.\"\n");
+    let gimlet: PathBuf = assert_cmd::cargo::cargo_bin!("gimlet").into();
+    let output = Command::new(python)
+        .arg(client)
+        .args([gimlet.as_os_str(), project.repo.path().as_os_str(), model.as_ref()])
+        .env("GIMLET_HOME", project.home.path())
+        .output()
+        .unwrap();
+    let said = Said::from(output);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let visits = said.events();
+    let seen: Vec<(&str, bool, usize)> = visits
+        .iter()
+        .map(|visit| {
+            let questions = visit["questions"].as_array().unwrap().len();
+            (visit["protocol"].as_str().unwrap(), visit["refused"].as_bool().unwrap(), questions)
+        })
+        .collect();
+    let expected: Vec<(&str, bool, usize)> = ["2025-11-25", "2026-07-28"]
+        .into_iter()
+        .flat_map(|revision| [(revision, true, 0), (revision, true, 1), (revision, false, 1)])
+        .collect();
+    assert_eq!(seen, expected, "{visits:#?}");
+    for visit in &visits {
+        assert_eq!(visit["ask"]["answer"], "It subtracts.", "{visit}");
+        assert!(visit["read_only"].as_array().unwrap().contains(&json!("read_file")), "{visit}");
+    }
+}
+
+/// The inspector, as people use it from a shell.
+#[test]
+#[ignore = "needs the inspector"]
+fn the_inspector_is_served() {
+    let node = std::env::var_os("GIMLET_TEST_MCP_NODE").unwrap_or_else(|| panic!("GIMLET_TEST_MCP_NODE"));
+    let project = Project::new();
+    let gimlet: PathBuf = assert_cmd::cargo::cargo_bin!("gimlet").into();
+    let inspect = |args: &[&str]| {
+        let output = Command::new(Path::new(&node).join("node_modules/.bin/mcp-inspector"))
+            .args(["--cli", "-e"])
+            .arg(format!("GIMLET_HOME={}", project.home.path().display()))
+            .arg(&gimlet)
+            .args(["mcp", "serve", "--root"])
+            .arg(project.repo.path())
+            .args(args)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        Said::from(output)
+    };
+    let said = inspect(&["--method", "tools/list"]);
+    assert!(
+        said.stdout.contains("\"read_file\"") && said.stdout.contains("\"ask\""),
+        "{} {}",
+        said.stdout,
+        said.stderr
+    );
+    let said = inspect(&["--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "path=calc.py"]);
+    assert!(said.stdout.contains("return a - b"), "{} {}", said.stdout, said.stderr);
+}

@@ -1,0 +1,453 @@
+//! The interactive session and runs on a terminal, typed at and read like a person does.
+
+use crate::pty::{Look, Pty};
+use crate::support::Project;
+use gimlet_models::Script;
+use gimlet_testkit::ModelServer;
+use serde_json::Value;
+
+const CTRL_C: &str = "\u{3}";
+const CTRL_D: &str = "\u{4}";
+
+/// A session with a script, at its first prompt.
+fn session(project: &Project, script: &str, more: &[&str]) -> Pty {
+    let model = project.script(script);
+    let mut args = vec!["--model", &model];
+    args.extend(more);
+    let pty = Pty::start(project, &args, Look::default());
+    pty.wait_for_prompt();
+    pty
+}
+
+fn runs(project: &Project) -> Vec<Value> {
+    serde_json::from_str(&project.say(&["runs", "list", "--json"]).stdout).unwrap()
+}
+
+fn calc(project: &Project) -> String {
+    std::fs::read_to_string(project.repo.path().join("calc.py")).unwrap()
+}
+
+/// A script whose first reply proposes and whose second applies a patch.
+fn patching(project: &Project, after: &str) -> String {
+    crate::approvals::fix(project).replace("[[reply]]\ntext = \"Fixed.\"\n", after)
+}
+
+#[test]
+fn a_conversation_goes_on_from_task_to_task_and_comes_back() {
+    let project = Project::new();
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    calls = [{ name = "read_file", args = { path = "calc.py" } }]
+    [[reply]]
+    expect = ["return a - b"]
+    text = "`add` subtracts."
+    [[reply]]
+    expect = ["are you sure"]
+    text = "Quite **sure**."
+    [[reply]]
+    expect = ["one more"]
+    text = "And again."
+    "#;
+    let mut pty = session(&project, script, &[]);
+    pty.enter("what is wrong?");
+    pty.wait_for("subtracts.");
+    pty.wait_for_prompt();
+    pty.enter("are you sure?");
+    pty.wait_for("Quite sure.");
+    pty.wait_for_prompt();
+    pty.enter("/cost");
+    pty.wait_for("3 steps");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+    pty.wait_for("comes back to it");
+    let runs = runs(&project);
+    assert_eq!(runs.len(), 1, "one conversation is one run");
+    assert_eq!(runs[0]["status"], "answered");
+
+    let said = project.say(&["resume", "last"]);
+    assert_eq!(said.code, 2, "an answered run needs something new to be said");
+    let said = project.say(&["resume", "last", "one more"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "And again.\n"), "{}", said.stderr);
+}
+
+#[test]
+fn a_patch_is_shown_and_approved_by_one_key() {
+    let project = Project::new();
+    let script = patching(&project, "[[reply]]\ntext = \"Fixed.\"\n");
+    let mut pty = session(&project, &script, &[]);
+    pty.enter("fix it");
+    pty.wait_for("[q]uit");
+    assert!(pty.shown().contains("+    return a + b"), "{}", pty.shown());
+    pty.press("y");
+    pty.wait_for("Fixed.");
+    pty.wait_for_prompt();
+    assert!(calc(&project).contains("a + b"));
+    pty.enter("/diff");
+    pty.wait_until("the diff", |shown| shown.matches("+    return a + b").count() == 2);
+    pty.wait_for_prompt();
+    pty.enter("exit");
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn patches_are_taken_back_and_the_model_learns_of_it() {
+    let project = Project::new();
+    let script = patching(
+        &project,
+        "[[reply]]\ntext = \"Fixed.\"\n[[reply]]\nexpect = [\"I took back patch_\", \"restored calc.py\", \"and now?\"]\ntext = \"Gone again.\"\n",
+    );
+    let mut pty = session(&project, &script, &["--approve", "all"]);
+    pty.enter("/undo");
+    pty.wait_for("nothing was said yet");
+    pty.wait_for_prompt();
+    pty.enter("fix it");
+    pty.wait_for("Fixed.");
+    pty.wait_for_prompt();
+    assert!(calc(&project).contains("a + b"));
+    pty.enter("/undo patch_none");
+    pty.wait_for("patch `patch_none` is not applied");
+    pty.wait_for_prompt();
+    pty.enter("/undo");
+    pty.wait_for("restored calc.py");
+    pty.wait_for_prompt();
+    assert!(calc(&project).contains("a - b"));
+    pty.enter("/undo");
+    pty.wait_for("has no applied patch");
+    pty.wait_for_prompt();
+    pty.enter("and now?");
+    pty.wait_for("Gone again.");
+    pty.wait_for_prompt();
+    pty.enter("/state");
+    pty.wait_for("taken back: ");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_results_give_way_when_asked() {
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    calls = [{ name = "read_file", args = { path = "long.txt" } }]
+    [[reply]]
+    expect = ["nothing much"]
+    text = "Read."
+    [[reply]]
+    text = "Still there."
+    [[reply]]
+    text = "It is short now."
+    "#;
+    let script: Script = toml::from_str(script).unwrap();
+    let server = ModelServer::builder(script).models(["scripted"]).start().await.unwrap();
+    let (url, project) = (server.url(), Project::new());
+    project.file("long.txt", &"a long line of nothing much\n".repeat(60));
+    let args = ["--model", "ollama_chat/scripted", "--api-base", &url];
+    let mut pty = Pty::start(&project, &args, Look::default());
+    pty.wait_for_prompt();
+    for (line, answer) in [
+        ("read it", "Read."),
+        ("/compact", "nothing can give way"),
+        ("is it there?", "Still there."),
+        ("/compact", "1 old result gives way: the conversation shrinks from about"),
+        ("and now?", "It is short now."),
+    ] {
+        if answer.starts_with("1 old") {
+            server.announce_compaction("read it");
+        }
+        pty.enter(line);
+        pty.wait_for(answer);
+        pty.wait_for_prompt();
+    }
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+    assert_eq!(runs(&project)[0]["status"], "answered");
+    let asked: Vec<String> = server.requests().iter().map(|request| request.body.to_string()).collect();
+    assert!(asked[2].contains("nothing much") && !asked[3].contains("nothing much"), "{}", asked[3]);
+    assert!(asked[3].contains("elided to save room: the result of read_file in step 1"), "{}", asked[3]);
+    server.assert_no_violations();
+}
+
+#[test]
+fn a_refusal_carries_its_reason_to_the_model() {
+    let project = Project::new();
+    let script = patching(&project, "[[reply]]\nexpect = [\"use subtraction\"]\ntext = \"As you wish.\"\n");
+    let mut pty = session(&project, &script, &[]);
+    pty.enter("fix it");
+    pty.wait_for("[q]uit");
+    pty.press("n");
+    pty.wait_for("what instead?");
+    pty.press("use addition\u{15}use subtraction\r");
+    pty.wait_for("As you wish.");
+    pty.wait_for_prompt();
+    assert!(calc(&project).contains("a - b"));
+    pty.enter("q");
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn ctrl_c_stops_a_task_and_it_can_be_carried_on_here_or_later() {
+    let project = Project::new();
+    let script = r#"
+    [[reply]]
+    fault = { kind = "hang" }
+    [[reply]]
+    fault = { kind = "hang" }
+    [[reply]]
+    expect = ["something else"]
+    text = "Something else it is."
+    "#;
+    let mut pty = session(&project, script, &[]);
+    pty.enter("think hard");
+    pty.wait_for("thinking");
+    pty.press(CTRL_C);
+    pty.wait_for("stopped;");
+    pty.wait_for_prompt();
+    pty.enter("/resume");
+    pty.wait_for("thinking");
+    pty.press(CTRL_C);
+    pty.wait_until("a second stop", |shown| shown.matches("stopped;").count() == 2);
+    pty.wait_for_prompt();
+    pty.enter("something else");
+    pty.wait_for("Something else it is.");
+    pty.wait_for_prompt();
+    // With nothing running, the first one warns and the second ends.
+    pty.press(CTRL_C);
+    pty.wait_for("Ctrl-C once more");
+    pty.wait_for_prompt();
+    pty.press(CTRL_C);
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn a_second_ctrl_c_after_a_stop_ends_the_session_and_leaves_a_run_to_resume() {
+    let project = Project::new();
+    let mut pty = session(&project, "[[reply]]\nfault = { kind = \"hang\" }\n", &[]);
+    pty.enter("think hard");
+    pty.wait_for("thinking");
+    pty.press(CTRL_C);
+    pty.wait_for("stopped;");
+    pty.wait_for_prompt();
+    pty.press(CTRL_C);
+    assert_eq!(pty.end(), 0);
+    assert_eq!(runs(&project)[0]["status"], "interrupted");
+    project.script("[[reply]]\nexpect = [\"think hard\"]\ntext = \"Thought.\"\n");
+    assert_eq!(project.say(&["resume", "last"]).stdout, "Thought.\n");
+}
+
+#[test]
+fn what_is_typed_while_a_task_runs_steers_it() {
+    let project = Project::new();
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    text = "I look around first, which takes a moment."
+    calls = [{ name = "repo_info", args = {} }]
+    chunk_bytes = 2
+    delay_ms = 100
+    [[reply]]
+    expect = ["read the manual"]
+    text = "I read it."
+    "#;
+    let mut pty = session(&project, script, &[]);
+    pty.enter("what is this?");
+    pty.wait_for("step 1");
+    pty.press("read the mam\u{7f}nual\r");
+    pty.wait_for("› read the manual");
+    pty.wait_for("I read it.");
+    pty.wait_for_prompt();
+    pty.enter("quit");
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn a_question_that_was_left_open_is_answered_by_command_or_by_saying_something_else() {
+    let project = Project::new();
+    let script = patching(
+        &project,
+        "[[reply]]\nexpect = [\"leave it\"]\ntext = \"Left.\"\n[[reply]]\ncalls = [{ name = \"apply_patch\", args = { patch_id = \"PATCH\" } }]\n[[reply]]\ntext = \"Now it is fixed.\"\n",
+    );
+    let id = script.split("patch_id = \"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let pty = session(&project, &script.replace("PATCH", &id), &[]);
+    pty.enter("fix it");
+    pty.wait_for("[q]uit");
+    pty.press("q");
+    pty.wait_for("stopped;");
+    pty.wait_for_prompt();
+    pty.enter("/state");
+    pty.wait_for("/approve or /deny");
+    pty.wait_for_prompt();
+    pty.enter("leave it");
+    pty.wait_for("Left.");
+    pty.wait_for_prompt();
+    assert!(calc(&project).contains("a - b"));
+    pty.enter("do it after all");
+    pty.wait_until("the question again", |shown| shown.matches("[q]uit").count() == 2);
+    pty.press(CTRL_C);
+    pty.wait_until("another stop", |shown| shown.matches("stopped;").count() == 2);
+    pty.wait_for_prompt();
+    pty.enter("/approve");
+    pty.wait_for("Now it is fixed.");
+    pty.wait_for_prompt();
+    assert!(calc(&project).contains("a + b"));
+    pty.enter("/approve");
+    pty.wait_for("no question is open");
+}
+
+#[test]
+fn files_are_attached_completed_and_jailed() {
+    let project = Project::new();
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    expect = ["calc.py, lines 2-2 of 2", "return a - b"]
+    text = "Seen."
+    "#;
+    let pty = session(&project, script, &[]);
+    pty.press("look at @cal\t");
+    pty.wait_for("@calc.py");
+    pty.press("\u{8}:2-2\r");
+    pty.wait_for("attached calc.py:2-2");
+    pty.wait_for("Seen.");
+    pty.wait_for_prompt();
+    pty.enter("and @../secret");
+    pty.wait_for("outside the project");
+    pty.wait_for_prompt();
+    pty.press("/hel\t\r");
+    pty.wait_for("attaches a file or lines of it");
+    pty.wait_for_prompt();
+    pty.enter("/nonsense");
+    pty.wait_for("see /help");
+    pty.wait_for_prompt();
+    pty.enter("/save story.md");
+    pty.wait_for("written to story.md");
+    let story = std::fs::read_to_string(project.repo.path().join("story.md")).unwrap();
+    assert!(story.contains("## Answer") && story.contains("Seen."), "{story}");
+    pty.wait_for_prompt();
+    pty.enter("/clear");
+    pty.wait_for("a new conversation");
+    pty.wait_for_prompt();
+    pty.enter("/state");
+    pty.wait_for("nothing was said yet");
+}
+
+#[test]
+fn a_named_session_is_found_again() {
+    let project = Project::new();
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    text = "One."
+    [[reply]]
+    expect = ["and then?"]
+    text = "Two."
+    "#;
+    let model = project.script(script);
+    let said = project.say(&["-m", &model, "--session", "count", "begin"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "One.\n"), "{}", said.stderr);
+    let mut pty = session(&project, script, &["--session", "count"]);
+    pty.wait_for("going on with run");
+    pty.enter("and then?");
+    pty.wait_for("Two.");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+    pty.wait_for("gimlet --session count");
+    assert_eq!(runs(&project).len(), 1);
+    assert_eq!(project.say(&["--session", "../up", "x"]).code, 2, "a name is no path");
+}
+
+#[test]
+fn several_lines_are_one_task() {
+    let project = Project::new();
+    let script =
+        "order = \"turns\"\n[[reply]]\nexpect = [\"first\\nsecond\\nthird\"]\ntext = \"All three.\"\n";
+    let mut pty = session(&project, script, &[]);
+    pty.press("first\\\rsecond\u{1b}\rthird\r");
+    pty.wait_for("All three.");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+    let history = std::fs::read_to_string(project.home.path().join("history.txt")).unwrap();
+    assert!(history.contains("third"), "{history}");
+}
+
+#[test]
+fn a_single_task_is_stopped_at_once_also_at_a_question() {
+    let project = Project::new().ungated();
+    let model = project.script(&patching(&project, "[[reply]]\ntext = \"Fixed.\"\n"));
+    let mut pty = Pty::start(&project, &["-m", &model, "fix it"], Look::default());
+    pty.wait_for("[q]uit");
+    pty.press(CTRL_C);
+    assert_eq!(pty.end(), 130);
+    pty.wait_for("carries on");
+    assert!(calc(&project).contains("a - b"));
+
+    let mut pty = Pty::start(&project, &["resume", "last"], Look::default());
+    pty.wait_for("[q]uit");
+    pty.press("y");
+    pty.wait_for("Fixed.");
+    assert_eq!(pty.end(), 0);
+    assert!(calc(&project).contains("a + b"));
+}
+
+const STORY: &str = r#"
+order = "turns"
+[[reply]]
+text = "I read the file, and then I look for everything that calls the function in it."
+calls = [
+    { name = "read_file", args = { path = "calc.py" } },
+    { name = "rg_search", args = { pattern = "a rather long pattern that nobody would ever find anywhere" } },
+]
+usage = { input = 1100, output = 60 }
+[[reply]]
+calls = [{ name = "propose_patch", args = { intent = "Add", file_path = "calc.py", original_content = "    return a - b\n", new_content = "    return a + b\n" } }]
+usage = { input = 1300, output = 80 }
+[[reply]]
+calls = [{ name = "apply_patch", args = { patch_id = "PATCH" } }]
+[[reply]]
+text = """
+# Done
+
+`add` **subtracted**; it adds now. What to know about it, in words enough to need a second line on a narrow terminal:
+
+- one line of `calc.py` changed
+- nothing calls it yet
+
+```python
+def add(a, b):
+    return a + b
+```
+
+| call | result |
+|---|---|
+| add(1, 2) | 3 |
+"""
+chunk_bytes = 16
+usage = { input = 1500, output = 120 }
+"#;
+
+#[test]
+fn a_whole_run_as_a_person_sees_it() {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\d+\.\d s · run [\w-]+", "[SECONDS] s · run [RUN]");
+    for columns in [60, 120] {
+        for colour in [false, true] {
+            let project = Project::new().ungated();
+            let fix = crate::approvals::fix(&project);
+            let id = fix.split("patch_id = \"").nth(1).unwrap().split('"').next().unwrap();
+            let model = project.script(&STORY.replace("PATCH", id));
+            let look = Look { columns, colour };
+            let mut pty = Pty::start(&project, &["-m", &model, "fix add"], look);
+            pty.wait_for("[q]uit");
+            pty.press("y");
+            assert_eq!(pty.end(), 0, "{}", pty.shown());
+            pty.wait_for("· run");
+            let shown = if colour { pty.shown_in_colour() } else { pty.shown() };
+            let name = format!("run_{columns}_{}", if colour { "colour" } else { "plain" });
+            settings.bind(|| insta::assert_snapshot!(name, shown));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Builds the image from the Dockerfile that is part of this program.
+
+use bollard::query_parameters::BuildImageOptionsBuilder;
+use futures_util::StreamExt;
+
+use super::engine::{DockerError, Engine};
+use super::pack::Archive;
+
+/// The Dockerfile.
+pub const DOCKERFILE: &str = include_str!("../../../../docker/sandbox.Dockerfile");
+
+/// Builds the image under the configured name; `tell` hears what the engine says meanwhile.
+pub async fn build(engine: &Engine, mut tell: impl FnMut(&str)) -> Result<(), DockerError> {
+    let mut context = Archive::default();
+    context.add("Dockerfile", DOCKERFILE.as_bytes());
+    let options = BuildImageOptionsBuilder::default().t(engine.image_name()).rm(true).forcerm(true).build();
+    let body = bollard::body_full(context.finish().into());
+    let mut progress = engine.docker.build_image(options, None, Some(body));
+    while let Some(step) = progress.next().await {
+        let step = step.map_err(|error| engine.failed(&error))?;
+        if let Some(text) = step.stream.as_deref().map(str::trim_end).filter(|text| !text.is_empty()) {
+            tell(text);
+        }
+        if let Some(error) = step.error_detail.and_then(|detail| detail.message) {
+            return Err(if error.to_lowercase().contains("no space left on device") {
+                DockerError::OutOfDisk(error)
+            } else {
+                DockerError::Other(error)
+            });
+        }
+    }
+    Ok(())
+}

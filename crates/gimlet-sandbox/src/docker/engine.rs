@@ -1,0 +1,331 @@
+//! The connection to an engine, what every container is given, and what can be wrong with an engine.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType};
+use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
+
+/// Marks our containers; the value names the process they belong to.
+const LABEL: &str = "dev.gimlet.sandbox";
+/// Nobody, whose id is the same everywhere.
+const USER: &str = "65534:65534";
+const MEMORY: i64 = 512 << 20;
+/// Half of one processor, in microseconds of a tenth of a second.
+const CPU_PERIOD: i64 = 100_000;
+const CPU_QUOTA: i64 = 50_000;
+const PROCESSES: i64 = 100;
+/// Where the project is.
+pub(crate) const WORKSPACE: &str = "/workspace";
+/// The runner, which is also every container's first process.
+pub(crate) const RUNNER: &str = include_str!("../../../../docker/runner.py");
+/// Reads the runner from its first argument, so that no file of ours has to be in the image.
+const BOOT: &str = "import sys; exec(compile(sys.argv.pop(1), '<gimlet>', 'exec'))";
+
+/// Which engine and image.
+#[derive(Debug, Clone)]
+pub struct DockerConfig {
+    /// Address of the engine, such as `unix:///var/run/docker.sock`.
+    pub host: String,
+    /// The image.
+    pub image: String,
+    /// Longest a command or a piece of code may run.
+    pub timeout: Duration,
+}
+
+impl DockerConfig {
+    /// The engine's address: what `DOCKER_HOST` says, else the first usual socket that exists.
+    pub fn host(docker_host: Option<String>, runtime_dir: Option<PathBuf>, home: Option<PathBuf>) -> String {
+        const USUAL: &str = "/var/run/docker.sock";
+        if let Some(host) = docker_host.filter(|host| !host.is_empty()) {
+            return host;
+        }
+        let mut sockets = vec![PathBuf::from(USUAL)];
+        sockets.extend(runtime_dir.iter().map(|folder| folder.join("docker.sock")));
+        sockets.extend(home.iter().map(|home| home.join(".docker/run/docker.sock")));
+        sockets.extend(runtime_dir.iter().map(|folder| folder.join("podman/podman.sock")));
+        let found = sockets.into_iter().find(|socket| socket.exists()).unwrap_or_else(|| USUAL.into());
+        format!("unix://{}", found.display())
+    }
+}
+
+/// What is wrong with an engine.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DockerError {
+    /// Nobody answers.
+    #[error("no Docker engine answers at {host}: {why}")]
+    NoDaemon {
+        /// The address.
+        host: String,
+        /// What happened.
+        why: String,
+    },
+    /// The socket is closed to this user.
+    #[error("you may not use the Docker engine at {host}")]
+    NoPermission {
+        /// The address.
+        host: String,
+    },
+    /// There is no such image.
+    #[error("the image {image} is not there")]
+    ImageMissing {
+        /// Its name.
+        image: String,
+    },
+    /// The engine's disk is full.
+    #[error("the Docker engine is out of disk space: {0}")]
+    OutOfDisk(String),
+    /// Anything else.
+    #[error("Docker: {0}")]
+    Other(String),
+}
+
+impl DockerError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            DockerError::NoDaemon { .. } => "start Docker or Podman, or set DOCKER_HOST to its socket",
+            DockerError::NoPermission { .. } => {
+                "join the group of the socket (usually `docker`), or use rootless Docker or Podman"
+            }
+            DockerError::ImageMissing { .. } => {
+                "`gimlet sandbox build` makes it; SANDBOX_IMAGE names another"
+            }
+            DockerError::OutOfDisk(_) => "`docker system prune` removes what is not used",
+            DockerError::Other(_) => "see `gimlet sandbox status`",
+        }
+    }
+}
+
+/// An engine that answered.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(crate) docker: Docker,
+    pub(crate) config: DockerConfig,
+}
+
+impl Engine {
+    /// Connects, and removes containers whose owner is gone.
+    pub async fn connect(config: DockerConfig) -> Result<Engine, DockerError> {
+        let failed = |error| classify(&config, &error);
+        let docker = Docker::connect_with_host(&config.host).map_err(failed)?;
+        let docker = docker.negotiate_version().await.map_err(failed)?;
+        let engine = Engine { docker, config };
+        engine.reap().await?;
+        Ok(engine)
+    }
+
+    /// The engine's version.
+    pub async fn version(&self) -> Result<String, DockerError> {
+        let version = self.docker.version().await.map_err(|error| self.failed(&error))?;
+        Ok(version.version.unwrap_or_else(|| "unknown".into()))
+    }
+
+    /// Whether the image is there; its id.
+    pub async fn image(&self) -> Result<String, DockerError> {
+        let image =
+            self.docker.inspect_image(&self.config.image).await.map_err(|error| self.failed(&error))?;
+        Ok(image.id.unwrap_or_default())
+    }
+
+    /// The name of the image that is used.
+    pub fn image_name(&self) -> &str {
+        &self.config.image
+    }
+
+    /// Removes containers whose owner is gone; says how many.
+    pub async fn reap(&self) -> Result<usize, DockerError> {
+        let filters = HashMap::from([("label".to_owned(), vec![LABEL.to_owned()])]);
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let found = self.docker.list_containers(Some(options)).await.map_err(|error| self.failed(&error))?;
+        let mut removed = 0;
+        for container in found {
+            let owner = container.labels.as_ref().and_then(|labels| labels.get(LABEL)).cloned();
+            let (Some(id), Some(owner)) = (container.id, owner) else { continue };
+            if !is_alive(&owner) {
+                self.remove(&id).await;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes a container, running or not. One that is gone is as good as removed.
+    pub(crate) async fn remove(&self, id: &str) {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        let _ = self.docker.remove_container(id, Some(options)).await;
+    }
+
+    pub(crate) fn failed(&self, error: &bollard::errors::Error) -> DockerError {
+        classify(&self.config, error)
+    }
+
+    /// A container with nothing but what it needs.
+    pub(crate) fn body(&self, kind: &Kind<'_>) -> ContainerCreateBody {
+        let strings = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let mut tmpfs = HashMap::from([(
+            "/tmp".to_owned(),
+            "rw,nosuid,nodev,exec,size=64m,mode=1777,uid=65534,gid=65534".to_owned(),
+        )]);
+        let mut mounts = Vec::new();
+        let [first, second] = match kind {
+            Kind::Waits { root } => {
+                mounts.push(Mount {
+                    target: Some(WORKSPACE.into()),
+                    source: Some(root.display().to_string()),
+                    typ: Some(MountType::BIND),
+                    read_only: Some(true),
+                    ..Mount::default()
+                });
+                ["wait".to_owned(), String::new()]
+            }
+            Kind::Runs { files, gaps } => {
+                tmpfs.insert(
+                    WORKSPACE.into(),
+                    "rw,nosuid,nodev,exec,size=256m,mode=1777,uid=65534,gid=65534".into(),
+                );
+                [files.to_string(), gaps.clone()]
+            }
+        };
+        ContainerCreateBody {
+            image: Some(self.config.image.clone()),
+            entrypoint: strings(&["python3", "-X", "no_debug_ranges", "-c", BOOT, RUNNER, &first, &second]),
+            cmd: Some(Vec::new()),
+            user: Some(USER.into()),
+            working_dir: Some("/".into()),
+            env: strings(&[
+                "HOME=/tmp",
+                "LC_ALL=C.UTF-8",
+                "PYTHONDONTWRITEBYTECODE=1",
+                "PYTHONHASHSEED=0",
+                "GIT_CONFIG_COUNT=1",
+                "GIT_CONFIG_KEY_0=safe.directory",
+                "GIT_CONFIG_VALUE_0=/workspace",
+            ]),
+            labels: Some(HashMap::from([(LABEL.to_owned(), own_name())])),
+            open_stdin: Some(true),
+            stdin_once: Some(true),
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            network_disabled: Some(true),
+            host_config: Some(HostConfig {
+                memory: Some(MEMORY),
+                memory_swap: Some(MEMORY),
+                cpu_period: Some(CPU_PERIOD),
+                cpu_quota: Some(CPU_QUOTA),
+                pids_limit: Some(PROCESSES),
+                cap_drop: strings(&["ALL"]),
+                network_mode: Some("none".into()),
+                readonly_rootfs: Some(true),
+                security_opt: strings(&["no-new-privileges"]),
+                tmpfs: Some(tmpfs),
+                mounts: Some(mounts),
+                auto_remove: Some(true),
+                ..HostConfig::default()
+            }),
+            ..ContainerCreateBody::default()
+        }
+    }
+}
+
+/// What a container is for.
+pub(crate) enum Kind<'a> {
+    /// Commands are started in it; the project is there to be read.
+    Waits { root: &'a Path },
+    /// It runs a Python session on a copy of the project, so many bytes of which come first; what is not in it, in words.
+    Runs { files: usize, gaps: String },
+}
+
+/// This process, as a label says it: its number, when it started, and since which boot.
+fn own_name() -> String {
+    let id = std::process::id();
+    format!("{id}:{}:{}", started(id).unwrap_or_default(), boot())
+}
+
+/// Whether the process a label names still runs; one of another machine is left alone.
+fn is_alive(owner: &str) -> bool {
+    let mut parts = owner.splitn(3, ':');
+    let (id, start, place) =
+        (parts.next().unwrap_or(""), parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+    place != boot() || id.parse().ok().and_then(started).is_some_and(|started| started == start)
+}
+
+fn started(process: u32) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in brackets may hold anything; what follows it are plain fields, of which the state is the third.
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(19).map(str::to_owned)
+}
+
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn classify(config: &DockerConfig, error: &bollard::errors::Error) -> DockerError {
+    let text = error.to_string();
+    let mut words = text.clone();
+    let mut source = error.source();
+    let mut kind = match error {
+        bollard::errors::Error::IOError { err } => Some(err.kind()),
+        _ => None,
+    };
+    while let Some(inner) = source {
+        words = format!("{words}: {inner}");
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            kind = Some(io.kind());
+        }
+        source = inner.source();
+    }
+    let lower = words.to_lowercase();
+    let host = config.host.clone();
+    if lower.contains("no space left on device") || lower.contains("disk quota exceeded") {
+        return DockerError::OutOfDisk(text);
+    }
+    match kind {
+        Some(io::ErrorKind::PermissionDenied) => return DockerError::NoPermission { host },
+        Some(_) => return DockerError::NoDaemon { host, why: words },
+        None => {}
+    }
+    match error {
+        bollard::errors::Error::DockerResponseServerError { status_code: 404, message }
+            if message.to_lowercase().contains("no such image") || message.contains("image not known") =>
+        {
+            DockerError::ImageMissing { image: config.image.clone() }
+        }
+        _ if lower.contains("error trying to connect")
+            || lower.contains("client error (connect)")
+            || lower.contains("socket not found") =>
+        {
+            DockerError::NoDaemon { host, why: words }
+        }
+        _ => DockerError::Other(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_tells_whether_its_owner_lives() {
+        assert!(is_alive(&own_name()));
+        assert!(!is_alive(&format!("{}:1:{}", std::process::id(), boot())));
+        assert!(is_alive("1:2:another machine"));
+    }
+
+    #[tokio::test]
+    async fn no_engine_is_said_so() {
+        let config = DockerConfig {
+            host: "unix:///nonexistent/docker.sock".into(),
+            image: "x".into(),
+            timeout: Duration::from_secs(1),
+        };
+        let error = Engine::connect(config).await.unwrap_err();
+        assert!(matches!(error, DockerError::NoDaemon { .. }), "{error:?}");
+    }
+}

@@ -1,0 +1,19 @@
+//! Containers: for commands, for checking patches, and for code in full CPython.
+//!
+//! Every container is as small as the sandbox allows ([`engine`]), belongs to this process and ends with it: its first
+//! process waits for its input to close, the engine removes it when it ends, and what a crash of the engine leaves
+//! behind is found by its labels at the next start.
+
+mod build;
+mod commands;
+mod container;
+mod engine;
+mod pack;
+mod validate;
+mod worker;
+
+pub use build::{DOCKERFILE, build};
+pub use commands::DockerRunner;
+pub use engine::{DockerConfig, DockerError, Engine};
+pub use validate::{AutoValidator, DockerValidator};
+pub use worker::{DockerLauncher, KIND};

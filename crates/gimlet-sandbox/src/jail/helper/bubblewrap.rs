@@ -1,0 +1,133 @@
+//! The jail in bubblewrap's words: a file system made of what may be seen, in namespaces of its own.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use gimlet::command::{Network, Profile};
+
+use super::scratch::Scratch;
+use super::sys;
+use crate::jail::order::Order;
+use crate::jail::places::{RESOLVERS, SECRET, SYSTEM, protected};
+
+/// The arguments up to the command.
+pub(crate) fn arguments(order: &Order, scratch: &Scratch) -> Vec<OsString> {
+    let mut line = Line::default();
+    for flag in ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    {
+        line.add(flag, []);
+    }
+    if order.permissions.network == Network::Blocked {
+        line.add("--unshare-net", []);
+    }
+    line.add("--die-with-parent", []);
+    line.add("--cap-drop", ["ALL".as_ref()]);
+    for folder in SYSTEM {
+        line.system(Path::new(folder));
+    }
+    if sys::is_root() {
+        for secret in SECRET.iter().map(Path::new) {
+            match std::fs::metadata(secret) {
+                Ok(known) if known.is_dir() => line.add("--tmpfs", [secret.as_os_str()]),
+                Ok(_) => line.bind("--ro-bind", Path::new("/dev/null"), secret),
+                Err(_) => {}
+            }
+        }
+    }
+    if order.permissions.network == Network::Allowed {
+        for folder in RESOLVERS.iter().map(Path::new) {
+            line.same("--ro-bind-try", folder);
+        }
+    }
+    line.add("--proc", ["/proc".as_ref()]);
+    line.add("--dev", ["/dev".as_ref()]);
+    line.bind("--ro-bind", Path::new("/sys"), Path::new("/sys"));
+    line.bind("--bind", &scratch.temporary(), Path::new("/tmp"));
+    line.bind("--bind", &scratch.temporary(), Path::new("/var/tmp"));
+    line.add("--setenv", ["TMPDIR".as_ref(), "/tmp".as_ref()]);
+    if let Some(home) = order.home.as_deref().filter(|home| is_own_place(home)) {
+        line.bind("--bind", &scratch.home(), home);
+    }
+    for path in &order.read {
+        line.same("--ro-bind-try", path);
+    }
+    if let Some(cache) = &order.cache {
+        line.same("--bind-try", cache);
+    }
+    project(&mut line, order);
+    for hidden in order.hidden.iter().filter(|hidden| visible(order, hidden)) {
+        line.add("--tmpfs", [hidden.as_os_str()]);
+    }
+    line.add("--remount-ro", ["/".as_ref()]);
+    for name in &order.unset {
+        line.add("--unsetenv", [name.as_ref()]);
+    }
+    line.add("--chdir", [order.cwd.as_os_str()]);
+    line.0
+}
+
+/// The project as the profile shows it.
+fn project(line: &mut Line, order: &Order) {
+    match order.permissions.profile {
+        Profile::ReadOnly => line.same("--ro-bind", &order.root),
+        Profile::WorkspaceWrite | Profile::Unrestricted => {
+            line.same("--bind", &order.root);
+            for path in &order.write {
+                line.same("--bind-try", path);
+            }
+            for path in protected(&order.root, order.permissions.git) {
+                line.same_if_real(&path);
+            }
+        }
+    }
+}
+
+/// Whether a home is a folder like any other, and not the system's own.
+fn is_own_place(home: &Path) -> bool {
+    home.is_absolute()
+        && home.parent().is_some()
+        && home.is_dir()
+        && !SYSTEM.iter().any(|system| home.starts_with(system))
+}
+
+/// Whether a folder would be seen because something above it is.
+fn visible(order: &Order, hidden: &Path) -> bool {
+    let shown = order.read.iter().chain(&order.cache).chain([&order.root]);
+    hidden.is_dir()
+        && (shown.into_iter().any(|above| hidden.starts_with(above))
+            || SYSTEM.iter().any(|system| hidden.starts_with(system)))
+}
+
+#[derive(Default)]
+struct Line(Vec<OsString>);
+
+impl Line {
+    fn add<const N: usize>(&mut self, flag: &str, words: [&OsStr; N]) {
+        self.0.push(flag.into());
+        self.0.extend(words.iter().map(OsString::from));
+    }
+
+    fn bind(&mut self, flag: &str, from: &Path, to: &Path) {
+        self.add(flag, [from.as_os_str(), to.as_os_str()]);
+    }
+
+    fn same(&mut self, flag: &str, path: &Path) {
+        self.bind(flag, path, path);
+    }
+
+    /// Protects a file or folder; a link is left as it is, since what it names is not the project's or protected there.
+    fn same_if_real(&mut self, path: &Path) {
+        if std::fs::symlink_metadata(path).is_ok_and(|known| !known.is_symlink()) {
+            self.same("--ro-bind", path);
+        }
+    }
+
+    /// A folder of the system, which may be a link into another.
+    fn system(&mut self, path: &Path) {
+        match std::fs::read_link(path) {
+            Ok(target) => self.add("--symlink", [target.as_os_str(), path.as_os_str()]),
+            Err(_) if path.is_dir() => self.same("--ro-bind", path),
+            Err(_) => {}
+        }
+    }
+}

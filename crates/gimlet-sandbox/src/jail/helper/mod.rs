@@ -1,0 +1,188 @@
+//! The program a jailed command starts in. Two processes stand around the command: the outer one belongs to the runner,
+//! which may kill it at any time, and the supervisor, in a session of its own, outlives that just long enough to end
+//! every process the command has started, daemons included.
+
+mod bubblewrap;
+mod landlock;
+mod scratch;
+mod seccomp;
+#[expect(unsafe_code, reason = "the kernel's own calls; each block says why it is sound")]
+mod sys;
+mod tree;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use gimlet::command::Profile;
+
+use self::scratch::Scratch;
+use super::detect::Mechanism;
+use super::order::{Limits, Order};
+
+/// How often the tree is measured.
+const TICK: Duration = Duration::from_millis(25);
+/// Exit code when the jail itself could not be built; nothing of the command has run.
+pub(crate) const BROKEN: u8 = 125;
+/// Exit code when the command's program cannot be started.
+const NOT_STARTED: u8 = 127;
+/// Exit code of a command that was stopped from outside.
+const STOPPED: u8 = 143;
+/// Exit code of a command that was killed by a limit, as for SIGKILL.
+const LIMITED: u8 = 137;
+/// What the helper says begins with this.
+pub(crate) const MARK: &str = "gimlet jail: ";
+
+/// The helper's whole life: `ORDER -- PROGRAM ARGUMENTS…`. Must run before the program has started a thread.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> std::process::ExitCode {
+    std::process::ExitCode::from(outer(args).unwrap_or_else(|error| broken(&error)))
+}
+
+/// The version of Landlock that the kernel speaks; 0 or less if none.
+pub(crate) fn landlock_version() -> i32 {
+    sys::landlock_version()
+}
+
+/// The owner of a folder in which root, once its capabilities are gone, could not write.
+pub(crate) fn foreign_owner(root: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let owner = std::fs::metadata(root).ok()?.uid();
+    (sys::is_root() && owner != 0).then_some(owner)
+}
+
+fn broken(error: &io::Error) -> u8 {
+    say(&format!("the jail cannot be built: {error}"));
+    BROKEN
+}
+
+/// Speaks to whoever reads the command's error output.
+fn say(text: &str) {
+    // Nobody is left to tell when this fails.
+    let _ = writeln!(io::stderr(), "{MARK}{text}");
+}
+
+fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
+    let mut args = args.into_iter();
+    let order = args.next().unwrap_or_default();
+    let order: Order = serde_json::from_slice(order.as_encoded_bytes())?;
+    let argv: Vec<OsString> = args.skip_while(|word| word == "--").collect();
+    sys::die_with_parent(libc::SIGKILL)?;
+    if sys::parent() != order.parent {
+        return Err(io::Error::other("the program that asked for it is gone"));
+    }
+    let own = std::process::id();
+    match sys::fork()? {
+        sys::Fork::Child => {
+            std::process::exit(supervise(&order, &argv, own).unwrap_or_else(|error| broken(&error)).into())
+        }
+        sys::Fork::Parent(supervisor) => Ok(exit_code(sys::wait_for(supervisor)?)),
+    }
+}
+
+/// Runs the command and ends everything it has started.
+fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
+    sys::new_session()?;
+    let signals = sys::Signals::block()?;
+    sys::die_with_parent(libc::SIGTERM)?;
+    if sys::parent() != outer {
+        return Ok(STOPPED);
+    }
+    sys::adopt_orphans()?;
+    let scratch = Scratch::new()?;
+    let code = match sys::fork()? {
+        sys::Fork::Child => {
+            signals.unblock()?;
+            let error = enter(order, argv, &scratch);
+            say(&format!(
+                "{} cannot be started: {error}",
+                argv.first().cloned().unwrap_or_default().display()
+            ));
+            std::process::exit(NOT_STARTED.into())
+        }
+        sys::Fork::Parent(command) => watch(command, &signals, &order.limits)?,
+    };
+    tree::end();
+    Ok(code)
+}
+
+/// Waits for the command's end, a signal from outside, or a limit.
+fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<u8> {
+    loop {
+        match signals.wait(TICK)? {
+            Some(libc::SIGCHLD) => {
+                if let Some(status) = sys::reap(command) {
+                    return Ok(exit_code(status));
+                }
+            }
+            Some(_) => return Ok(STOPPED),
+            None => {
+                let used = tree::measure();
+                let limit = if used.processes > limits.processes {
+                    format!("more than {} processes at the same time", limits.processes)
+                } else if used.memory > limits.memory {
+                    format!("more than {} MB of memory", limits.memory >> 20)
+                } else {
+                    continue;
+                };
+                tree::end();
+                say(&format!("killed: it used {limit}"));
+                return Ok(LIMITED);
+            }
+        }
+    }
+}
+
+fn exit_code(status: i32) -> u8 {
+    let code =
+        if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+/// Becomes the command. Comes back only with the reason why not.
+fn enter(order: &Order, argv: &[OsString], scratch: &Scratch) -> io::Error {
+    match confined(order, argv, scratch) {
+        Ok(mut command) => command.exec(),
+        Err(error) => error,
+    }
+}
+
+fn confined(order: &Order, argv: &[OsString], scratch: &Scratch) -> io::Result<Command> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
+    };
+    sys::limit(libc::RLIMIT_CORE, 0)?;
+    sys::limit(libc::RLIMIT_FSIZE, order.limits.file)?;
+    let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
+    match &order.mechanism {
+        Mechanism::Bubblewrap(bubblewrap) => {
+            let mut command = Command::new(bubblewrap);
+            command.args(bubblewrap::arguments(order, scratch));
+            for filter in &filters {
+                command.arg("--add-seccomp-fd").arg(sys::readable(filter)?.to_string());
+            }
+            command.arg("--").arg(program).args(arguments);
+            Ok(command)
+        }
+        Mechanism::Landlock(_) => {
+            let rules = landlock::rules(order, scratch)?;
+            sys::no_new_privileges()?;
+            sys::drop_capabilities()?;
+            landlock::enforce(rules)?;
+            for filter in &filters {
+                seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+            }
+            let mut command = Command::new(program);
+            command.args(arguments).env("TMPDIR", scratch.temporary());
+            if order.permissions.profile == Profile::ReadOnly {
+                command.env("PYTHONDONTWRITEBYTECODE", "1");
+            }
+            for name in &order.unset {
+                command.env_remove(name);
+            }
+            Ok(command)
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! System calls that no command needs and every escape does. Everything else passes: a command is any program.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use gimlet::command::Network;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    sock_filter,
+};
+
+use crate::jail::detect::Mechanism;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Refused outright: other processes' memory, the kernel's settings, new file systems and namespaces.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_finit_module,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_init_module,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_umount2,
+    libc::SYS_userfaultfd,
+];
+/// Said not to exist, so that programs fall back: the first hides its flags from a filter, the others would do what
+/// the filter refuses on the side.
+const ABSENT: &[libc::c_long] =
+    &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+/// Pushes characters into a terminal as if someone had typed them.
+const TIOCSTI: u64 = 0x5412;
+/// The part of a socket's type that is not flags.
+const SOCKET_TYPE: u64 = 0xf;
+/// From here on a call's number is that of another set of calls, which no filter here knows.
+#[cfg(target_arch = "x86_64")]
+const FOREIGN_CALLS: u32 = 0x4000_0000;
+
+/// The filters, each with its own answer to what it stops.
+pub(crate) fn filters(mechanism: &Mechanism, network: Network) -> io::Result<Vec<BpfProgram>> {
+    let build = || -> Result<Vec<BpfProgram>, seccompiler::Error> {
+        let mut refused: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+        let new_user = libc::CLONE_NEWUSER as u64;
+        for call in [libc::SYS_clone, libc::SYS_unshare] {
+            refused.insert(call, vec![rule([(0, SeccompCmpOp::MaskedEq(new_user), new_user)])?]);
+        }
+        refused.insert(libc::SYS_ioctl, vec![rule([(1, SeccompCmpOp::Eq, TIOCSTI)])?]);
+        let mut unreachable = Rules::new();
+        sockets(mechanism, network, &mut refused, &mut unreachable)?;
+        let absent: Rules = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
+        let mut absent = filter(absent, libc::ENOSYS)?;
+        absent.splice(0..0, foreign_calls());
+        let mut filters = vec![filter(refused, libc::EPERM)?, absent];
+        if !unreachable.is_empty() {
+            filters.push(filter(unreachable, libc::ENETUNREACH)?);
+        }
+        Ok(filters)
+    };
+    build().map_err(io::Error::other)
+}
+
+/// Which sockets there are. Bubblewrap has a network namespace and shows no other program's socket files; Landlock has
+/// neither, so there it is either a socket file or the network, and a socket file that leads nowhere.
+fn sockets(
+    mechanism: &Mechanism,
+    network: Network,
+    refused: &mut Rules,
+    unreachable: &mut Rules,
+) -> Result<(), seccompiler::Error> {
+    let (local, v4, v6) = (libc::AF_UNIX as u64, libc::AF_INET as u64, libc::AF_INET6 as u64);
+    let netlink = libc::AF_NETLINK as u64;
+    let other = |families: &[u64]| {
+        let conditions: Vec<_> = families.iter().map(|family| (0, SeccompCmpOp::Ne, *family)).collect();
+        rule(conditions)
+    };
+    match (mechanism, network) {
+        (Mechanism::Bubblewrap(_), _) => {
+            // A virtual machine's host is on no network.
+            let machine = libc::AF_VSOCK as u64;
+            refused.insert(libc::SYS_socket, vec![rule([(0, SeccompCmpOp::Eq, machine)])?]);
+        }
+        (Mechanism::Landlock(_), Network::Allowed) => {
+            refused.insert(libc::SYS_socket, vec![other(&[v4, v6, netlink])?]);
+        }
+        (Mechanism::Landlock(_), Network::Blocked) => {
+            let datagram = SeccompCmpOp::MaskedEq(SOCKET_TYPE);
+            let datagram = rule([(0, SeccompCmpOp::Eq, local), (1, datagram, libc::SOCK_DGRAM as u64)])?;
+            refused.insert(libc::SYS_socket, vec![other(&[local, v4, v6])?, datagram]);
+            refused.insert(libc::SYS_connect, Vec::new());
+            let family = |family| rule([(0, SeccompCmpOp::Eq, family)]);
+            unreachable.insert(libc::SYS_socket, vec![family(v4)?, family(v6)?]);
+        }
+    }
+    Ok(())
+}
+
+/// All of these together.
+fn rule(
+    conditions: impl IntoIterator<Item = (u8, SeccompCmpOp, u64)>,
+) -> Result<SeccompRule, seccompiler::BackendError> {
+    let conditions = conditions
+        .into_iter()
+        .map(|(place, operator, value)| {
+            SeccompCondition::new(place, SeccompCmpArgLen::Dword, operator, value)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    SeccompRule::new(conditions)
+}
+
+fn filter(rules: Rules, answer: i32) -> Result<BpfProgram, seccompiler::Error> {
+    let answer = SeccompAction::Errno(answer.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, answer, std::env::consts::ARCH.try_into()?)?;
+    Ok(filter.try_into()?)
+}
+
+/// Refuses the other set of calls, in three instructions: load the number, compare, answer.
+#[cfg(target_arch = "x86_64")]
+fn foreign_calls() -> Vec<sock_filter> {
+    const LOAD: u16 = 0x20;
+    const AT_LEAST: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const ERRNO: u32 = 0x0005_0000;
+    vec![
+        sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
+        sock_filter { code: AT_LEAST, jt: 0, jf: 1, k: FOREIGN_CALLS },
+        sock_filter { code: RETURN, jt: 0, jf: 0, k: ERRNO | libc::ENOSYS.unsigned_abs() },
+    ]
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn foreign_calls() -> Vec<sock_filter> {
+    Vec::new()
+}

@@ -1,0 +1,237 @@
+//! The kernel's own calls that no library offers. Everything here runs in a process with one thread.
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use seccompiler::BpfProgram;
+
+/// One process becomes two.
+pub(crate) enum Fork {
+    Child,
+    Parent(u32),
+}
+
+pub(crate) fn fork() -> io::Result<Fork> {
+    // SAFETY: the process has one thread, so the child finds every lock free.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        child => Ok(Fork::Parent(child.unsigned_abs())),
+    }
+}
+
+fn checked(result: libc::c_int) -> io::Result<()> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Has the kernel send this signal when the parent ends.
+pub(crate) fn die_with_parent(signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: takes plain numbers.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) })
+}
+
+pub(crate) fn parent() -> u32 {
+    // SAFETY: has no preconditions and cannot fail.
+    unsafe { libc::getppid() }.unsigned_abs()
+}
+
+pub(crate) fn new_session() -> io::Result<()> {
+    // SAFETY: has no preconditions.
+    checked(unsafe { libc::setsid() })
+}
+
+/// Makes orphans below this process its own children.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: takes plain numbers.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
+}
+
+pub(crate) fn is_root() -> bool {
+    // SAFETY: has no preconditions and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Waits for one child's end.
+pub(crate) fn wait_for(child: u32) -> io::Result<i32> {
+    loop {
+        let mut status = 0;
+        // SAFETY: the pointer is to a value that outlives the call.
+        if unsafe { libc::waitpid(child.cast_signed(), &mut status, 0) } != -1 {
+            return Ok(status);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Collects children that have ended; the status of the one that is asked for, if it is among them.
+pub(crate) fn reap(wanted: u32) -> Option<i32> {
+    let mut found = None;
+    loop {
+        let mut status = 0;
+        // SAFETY: the pointer is to a value that outlives the call.
+        let child = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
+        if child <= 0 {
+            return found;
+        }
+        if child.unsigned_abs() == wanted {
+            found = Some(status);
+        }
+    }
+}
+
+/// Waits until any child has ended; false when there is none left.
+pub(crate) fn reap_one() -> bool {
+    loop {
+        // SAFETY: a null pointer says that the status is not wanted.
+        if unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } != -1 {
+            return true;
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return false;
+        }
+    }
+}
+
+pub(crate) fn kill(process: u32) {
+    // SAFETY: takes plain numbers. A process that is gone is as good as killed; no number but a child's comes here.
+    unsafe { libc::kill(process.cast_signed(), libc::SIGKILL) };
+}
+
+/// Size of a memory page.
+pub(crate) fn page_size() -> u64 {
+    // SAFETY: takes a plain number and has no preconditions.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// The signals a supervisor waits for instead of being interrupted by.
+pub(crate) struct Signals(libc::sigset_t);
+
+impl Signals {
+    pub(crate) fn block() -> io::Result<Self> {
+        // SAFETY: a set of zeroes is a valid value, and it is emptied properly before use.
+        let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+        for signal in [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+            // SAFETY: the pointer is to a value that outlives the call.
+            checked(unsafe { libc::sigaddset(&mut set, signal) })?;
+        }
+        // SAFETY: both pointers are valid; a null one says that the old mask is not wanted.
+        checked(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) })?;
+        Ok(Signals(set))
+    }
+
+    pub(crate) fn unblock(&self) -> io::Result<()> {
+        // SAFETY: as above.
+        checked(unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &self.0, std::ptr::null_mut()) })
+    }
+
+    /// The next signal, if one comes within this time.
+    pub(crate) fn wait(&self, time: Duration) -> io::Result<Option<libc::c_int>> {
+        let time = libc::timespec {
+            tv_sec: time.as_secs().cast_signed() as libc::time_t,
+            tv_nsec: libc::c_long::from(time.subsec_nanos().cast_signed()),
+        };
+        // SAFETY: the pointers are to values that outlive the call; a null one says that details are not wanted.
+        let signal = unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &time) };
+        if signal != -1 {
+            return Ok(Some(signal));
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+            _ => Err(error),
+        }
+    }
+}
+
+/// Sets a limit for this process and all it starts, or a lower one that is there already.
+pub(crate) fn limit(resource: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
+    let mut bound = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a value that outlives the call.
+    checked(unsafe { libc::getrlimit(resource, &mut bound) })?;
+    let most = most.min(bound.rlim_max);
+    let bound = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: as above.
+    checked(unsafe { libc::setrlimit(resource, &bound) })
+}
+
+/// No program that is started from here on gains rights, whatever its file says.
+pub(crate) fn no_new_privileges() -> io::Result<()> {
+    // SAFETY: takes plain numbers; the unused ones must be zero and are.
+    checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
+}
+
+/// Gives up every capability for good. Without privileges there is nothing to give up.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        process: libc::c_int,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    /// Sets of 64 capabilities, in two halves.
+    const VERSION_3: u32 = 0x2008_0522;
+    for capability in 0..64 {
+        // SAFETY: takes plain numbers. It fails for numbers the kernel does not know and for users who have none.
+        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+    }
+    // SAFETY: takes plain numbers. Kernels that have no ambient set have nothing to clear.
+    unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) };
+    let header = Header { version: VERSION_3, process: 0 };
+    let none = [Data::default(); 2];
+    // SAFETY: the structures have the layout that version 3 of the call asks for, and outlive it.
+    match unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The version of Landlock that the kernel speaks; 0 or less if none.
+pub(crate) fn landlock_version() -> i32 {
+    const ASK_FOR_VERSION: u32 = 1;
+    // SAFETY: with this flag the call takes no structure and only answers a number.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0usize, ASK_FOR_VERSION)
+    };
+    i32::try_from(version).unwrap_or(0)
+}
+
+/// A new folder that only this user can enter, where temporary files go.
+pub(crate) fn temporary_folder() -> io::Result<PathBuf> {
+    let pattern = std::env::temp_dir().join("gimlet-jail-XXXXXX");
+    let pattern = CString::new(pattern.into_os_string().into_vec()).map_err(io::Error::other)?;
+    let name = pattern.into_raw();
+    // SAFETY: the text ends with a zero, is ours alone, and is only changed in place.
+    let made = !unsafe { libc::mkdtemp(name) }.is_null();
+    let error = io::Error::last_os_error();
+    // SAFETY: it came from `into_raw` and has kept its length.
+    let name = unsafe { CString::from_raw(name) };
+    if made { Ok(OsString::from_vec(name.into_bytes()).into()) } else { Err(error) }
+}
+
+/// A descriptor from which a program that is started next can read a filter.
+pub(crate) fn readable(filter: &BpfProgram) -> io::Result<libc::c_int> {
+    // SAFETY: the name ends with a zero; without flags the descriptor stays open across `exec`.
+    let file = unsafe { libc::memfd_create(c"filter".as_ptr(), 0) };
+    checked(file)?;
+    let mut bytes = Vec::with_capacity(filter.len() * 8);
+    for line in filter {
+        bytes.extend_from_slice(&line.code.to_ne_bytes());
+        bytes.extend_from_slice(&[line.jt, line.jf]);
+        bytes.extend_from_slice(&line.k.to_ne_bytes());
+    }
+    // SAFETY: the pointer and the length are those of one buffer.
+    let written = unsafe { libc::pwrite(file, bytes.as_ptr().cast(), bytes.len(), 0) };
+    if written == bytes.len().cast_signed() { Ok(file) } else { Err(io::Error::last_os_error()) }
+}

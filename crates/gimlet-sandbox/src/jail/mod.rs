@@ -1,0 +1,15 @@
+//! The jail around commands: bubblewrap where it works, otherwise Landlock and seccomp in a helper of our own.
+//!
+//! [`detect`] finds out what this machine can enforce, [`JailedRunner`] rewrites a command so that it starts inside the
+//! jail, and [`helper`] is the program it starts in: it supervises the whole tree of processes and ends it.
+
+mod blame;
+mod detect;
+pub mod helper;
+mod order;
+mod places;
+mod runner;
+
+pub use detect::{Found, Mechanism, NoJail, Wanted, detect};
+pub use order::Limits;
+pub use runner::{JailConfig, JailedRunner, Program};

@@ -1,0 +1,51 @@
+//! What the runner tells the helper: everything about one command's jail, as one argument.
+
+use std::path::PathBuf;
+
+use gimlet::command::Permissions;
+use serde::{Deserialize, Serialize};
+
+use super::detect::Mechanism;
+
+/// One command's jail.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// The process that gives the order; when it is gone, so is the command.
+    pub(crate) parent: u32,
+    pub(crate) mechanism: Mechanism,
+    /// The project.
+    pub(crate) root: PathBuf,
+    /// Where the command starts.
+    pub(crate) cwd: PathBuf,
+    /// The person's home, hidden but for `read`.
+    pub(crate) home: Option<PathBuf>,
+    /// Folders that nothing may reach, wherever they are.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// What can be read beside the system and the project: the toolchain.
+    pub(crate) read: Vec<PathBuf>,
+    /// What can be changed beside the project.
+    pub(crate) write: Vec<PathBuf>,
+    /// A folder of the project's own for what tools want to keep between commands.
+    pub(crate) cache: Option<PathBuf>,
+    /// Variables the command is not to see.
+    pub(crate) unset: Vec<String>,
+    pub(crate) permissions: Permissions,
+    pub(crate) limits: Limits,
+}
+
+/// What a command and all it starts may use together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Bytes of memory, counted over all processes.
+    pub memory: u64,
+    /// Processes at the same time.
+    pub processes: usize,
+    /// Bytes of one file that is written.
+    pub file: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { memory: 8 << 30, processes: 512, file: 8 << 30 }
+    }
+}

@@ -1,0 +1,179 @@
+//! Rewrites a command so that it starts inside the jail, and passes it on to whoever starts processes.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gimlet::command::{
+    Command, CommandRunner, Confinement, End, Environment, Finished, GitFolder, Invocation, Permissions,
+    Profile,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::blame::{self, Scene};
+use super::detect::Found;
+use super::helper;
+use super::order::{Limits, Order};
+use super::places;
+
+/// How to start the helper.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The program, by its absolute path.
+    pub path: PathBuf,
+    /// Its arguments, such as the hidden subcommand.
+    pub args: Vec<OsString>,
+}
+
+/// What all commands of a jail have in common.
+#[derive(Debug, Clone)]
+pub struct JailConfig {
+    /// How to start the helper.
+    pub helper: Program,
+    /// What enforces it.
+    pub found: Found,
+    /// The person's home, which is hidden.
+    pub home: Option<PathBuf>,
+    /// Folders that nothing may reach, wherever they are.
+    pub hidden: Vec<PathBuf>,
+    /// A folder for what the project's tools want to keep between commands; made when it is needed.
+    pub cache: Option<PathBuf>,
+    /// What a command may use.
+    pub limits: Limits,
+}
+
+/// Runs commands in a jail; those that were granted everything, outside of it.
+pub struct JailedRunner {
+    config: JailConfig,
+    inner: Arc<dyn CommandRunner>,
+    name: String,
+}
+
+impl JailedRunner {
+    /// A runner that starts the jail by `inner`.
+    pub fn new(config: JailConfig, inner: Arc<dyn CommandRunner>) -> Self {
+        let name = config.found.mechanism.name().to_owned();
+        JailedRunner { config, inner, name }
+    }
+
+    /// The command that builds the jail and then becomes the given one.
+    fn jailed(&self, command: &Command) -> io::Result<Command> {
+        let config = &self.config;
+        let mut read =
+            places::toolchain(&command.environment, config.home.as_deref(), &command.root, &config.hidden);
+        let mut write = Vec::new();
+        match command.permissions.git {
+            GitFolder::ReadOnly => read.extend(places::git_folders(&command.root)),
+            GitFolder::Writable => {
+                write.extend(places::git_folders(&command.root));
+                read.extend(config.home.iter().map(|home| home.join(".gitconfig")));
+            }
+        }
+        let cache = config.cache.clone().filter(|cache| std::fs::create_dir_all(cache).is_ok());
+        let order = Order {
+            parent: std::process::id(),
+            mechanism: config.found.mechanism.clone(),
+            root: command.root.clone(),
+            cwd: command.cwd.clone(),
+            home: config.home.clone(),
+            hidden: config.hidden.clone(),
+            read,
+            write,
+            unset: unset(command),
+            permissions: command.permissions,
+            limits: config.limits,
+            cache: cache.clone(),
+        };
+        let mut words = vec![config.helper.path.clone().into_os_string()];
+        words.extend(config.helper.args.iter().cloned());
+        words.push(serde_json::to_string(&order)?.into());
+        words.push("--".into());
+        words.extend(command.invocation.argv());
+        let environment = match cache {
+            Some(cache) => caches(command.environment.clone(), &cache),
+            None => command.environment.clone(),
+        };
+        Ok(Command { invocation: Invocation::Direct(words), environment, ..command.clone() })
+    }
+
+    /// What is said about a command's surroundings.
+    fn isolation(&self, permissions: Permissions) -> String {
+        let profile = match permissions.profile {
+            Profile::ReadOnly => "read-only",
+            Profile::WorkspaceWrite => "workspace-write",
+            Profile::Unrestricted => "unrestricted",
+        };
+        let git = if permissions.git == GitFolder::Writable { ", .git writable" } else { "" };
+        let network = match permissions.network {
+            gimlet::command::Network::Blocked => "",
+            gimlet::command::Network::Allowed => ", network",
+        };
+        format!("{} ({profile}{git}{network})", self.name)
+    }
+}
+
+impl CommandRunner for JailedRunner {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn confinement(&self) -> Confinement {
+        Confinement::Jailed
+    }
+
+    fn run<'a>(
+        &'a self,
+        command: &'a Command,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, io::Result<Finished>> {
+        async move {
+            if command.permissions.profile == Profile::Unrestricted {
+                return self.inner.run(command, cancel).await;
+            }
+            let mut finished = self.inner.run(&self.jailed(command)?, cancel).await?;
+            if finished.end == End::Exited(i32::from(helper::BROKEN))
+                && let Some(why) = finished.stderr.text().strip_prefix(helper::MARK)
+            {
+                return Err(io::Error::other(why.trim().to_owned()));
+            }
+            finished.isolation = self.isolation(command.permissions);
+            let scene = Scene {
+                root: &command.root,
+                cwd: &command.cwd,
+                mechanism: &self.config.found.mechanism,
+                permissions: command.permissions,
+                exists: &|path| path.exists(),
+            };
+            finished.missing = blame::missing(&scene, &finished);
+            Ok(finished)
+        }
+        .boxed()
+    }
+}
+
+/// Variables that name what a jailed command cannot use.
+fn unset(command: &Command) -> Vec<String> {
+    let outside = |name: &str| {
+        command
+            .environment
+            .iter()
+            .any(|(known, value)| known == name && !std::path::Path::new(value).starts_with(&command.root))
+    };
+    let mut names = vec!["XDG_RUNTIME_DIR".to_owned()];
+    if outside("CARGO_TARGET_DIR") {
+        names.push("CARGO_TARGET_DIR".to_owned());
+    }
+    names
+}
+
+/// Has tools that must write their caches write them where they can.
+fn caches(environment: Environment, cache: &std::path::Path) -> Environment {
+    environment
+        .with("XDG_CACHE_HOME", cache)
+        .with("GOCACHE", cache.join("go-build"))
+        .with("PIP_CACHE_DIR", cache.join("pip"))
+        .with("npm_config_cache", cache.join("npm"))
+}

@@ -1,0 +1,157 @@
+//! Gates: an answer to a task that asks for a change is sent back while something is missing.
+//!
+//! Small models like to stop after they have found the fault. Three things are asked for: that the code was looked at,
+//! that something was changed, and that it was tried afterwards. What a person refused counts as done, and a question
+//! is never held up. How often an answer may be refused is the loop's business.
+
+mod wording;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gimlet::hook::{Check, Facts};
+use gimlet::work::{Verification, Work};
+
+pub use wording::{Wish, wish};
+
+/// The tool without which nothing can be changed, so nothing is asked for.
+const CHANGE_TOOL: &str = "apply_patch";
+/// The tools that try a change.
+const CHECK_TOOLS: [&str; 2] = ["run_tests", "run_cmd"];
+
+/// Whether a command only looks or tests. One that may do more can be the change that was asked for.
+pub type LooksOnly = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Judges the answer to a task that asks for a change.
+#[derive(Clone)]
+pub struct Gate {
+    /// What is known about commands.
+    pub looks_only: LooksOnly,
+}
+
+impl Check for Gate {
+    fn check<'a>(&'a self, _answer: &'a str, facts: Facts<'a>) -> BoxFuture<'a, Result<(), String>> {
+        let missing = if is_change(&facts) { self.missing(&facts) } else { None };
+        std::future::ready(missing.map_or(Ok(()), Err)).boxed()
+    }
+}
+
+/// Whether a change is what the task is about. A question is none, whatever the model did about it; where the wording
+/// says neither, a proposed or applied patch shows what was meant.
+fn is_change(facts: &Facts<'_>) -> bool {
+    let able = facts.tools.iter().any(|tool| tool == CHANGE_TOOL);
+    able && match wish(facts.task) {
+        Wish::Change => true,
+        Wish::Question => false,
+        Wish::Unclear => !facts.work.patches.proposed.is_empty() || !facts.work.files_changed.is_empty(),
+    }
+}
+
+impl Gate {
+    /// The first thing that is missing, in words for the model. One at a time: a small model does one thing at a time.
+    fn missing(&self, facts: &Facts<'_>) -> Option<String> {
+        let work = facts.work;
+        if work.files_read.is_empty() && !self.has_changed(work) {
+            return Some(
+                "you have not looked at any file: find the code the task is about and read it".into(),
+            );
+        }
+        if !self.has_changed(work) {
+            let open = work.patches.proposed.iter().find(|patch| !work.patches.applied.contains(*patch));
+            return Some(match open {
+                Some(patch) => {
+                    format!("{patch} was proposed and not applied: call apply_patch with this patch_id")
+                }
+                None => {
+                    "the task asks for a change and nothing was changed: propose a patch and apply it, or \
+                         say why no change is needed"
+                        .into()
+                }
+            });
+        }
+        let can_check = facts.tools.iter().any(|tool| CHECK_TOOLS.contains(&tool.as_str()));
+        match work.verification {
+            Verification::Missing if can_check => Some(
+                "files were changed and nothing was run since: call run_tests, or run_cmd with a command that \
+                 shows that the change works"
+                    .into(),
+            ),
+            Verification::Missing
+            | Verification::NotNeeded
+            | Verification::Refused
+            | Verification::Done => None,
+        }
+    }
+
+    /// Whether something was changed, or a person did not want it to be.
+    fn has_changed(&self, work: &Work) -> bool {
+        !work.files_changed.is_empty()
+            || !work.patches.rejected.is_empty()
+            || work.commands.iter().any(|command| !(self.looks_only)(&command.command))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gimlet::work::CommandWork;
+
+    use super::*;
+
+    fn judged(task: &str, tools: &[&str], work: &Work) -> Option<String> {
+        let gate = Gate { looks_only: Arc::new(|command| command == "pytest") };
+        let tools: Vec<String> = tools.iter().map(|&tool| tool.into()).collect();
+        let facts = Facts { task, tools: &tools, calls: &[], work };
+        gate.check("done", facts).now_or_never().unwrap().err()
+    }
+
+    const ALL: [&str; 3] = ["read_file", "apply_patch", "run_tests"];
+
+    fn pytest() -> CommandWork {
+        CommandWork { command: "pytest".into(), times: 1, exit: Some(1), error: None }
+    }
+
+    #[test]
+    fn what_is_missing_is_said_one_by_one() {
+        let task = "Fix the failing test.";
+        let mut work = Work::default();
+        assert!(judged(task, &ALL, &work).unwrap().contains("not looked at any file"));
+        work.files_read.insert("calc.py".into());
+        work.commands.push(pytest());
+        assert!(judged(task, &ALL, &work).unwrap().contains("nothing was changed"));
+        work.patches.proposed.insert("patch_1".into());
+        assert!(judged(task, &ALL, &work).unwrap().starts_with("patch_1 was proposed"));
+        work.files_changed.insert("calc.py".into());
+        work.verification = Verification::Missing;
+        assert!(judged(task, &ALL, &work).unwrap().contains("call run_tests"));
+        assert_eq!(judged(task, &["apply_patch"], &work), None, "nothing can be run");
+        work.verification = Verification::Done;
+        assert_eq!(judged(task, &ALL, &work), None);
+    }
+
+    #[test]
+    fn questions_and_agents_that_cannot_change_pass() {
+        let work = Work::default();
+        assert_eq!(judged("What does this do?", &ALL, &work), None);
+        assert_eq!(judged("Fix the failing test.", &["read_file"], &work), None);
+        assert_eq!(judged("Something else entirely", &ALL, &work), None);
+        let mut proposed = Work::default();
+        proposed.patches.proposed.insert("patch_1".into());
+        assert_eq!(judged("What would a fix look like?", &ALL, &proposed), None);
+        assert!(judged("Something else entirely", &ALL, &proposed).is_some());
+    }
+
+    #[test]
+    fn what_a_person_refused_or_a_command_did_is_no_gap() {
+        let task = "Fix the failing test.";
+        let mut refused = Work::default();
+        refused.patches.rejected.insert("patch_1".into());
+        assert_eq!(judged(task, &ALL, &refused), None);
+        let mut edited = Work::default();
+        edited.commands.push(CommandWork { command: "sed -i s/a/b/ x".into(), ..pytest() });
+        assert_eq!(judged(task, &ALL, &edited), None);
+        let mut untried = Work { verification: Verification::Refused, ..Work::default() };
+        untried.files_changed.insert("a".into());
+        assert_eq!(judged(task, &ALL, &untried), None);
+    }
+}

@@ -1,0 +1,449 @@
+"""Gimlet's Python session in full CPython: one process, one session, frames of JSON on standard input and output.
+
+Every frame comes after its length in four little-endian bytes. The parent sends `start`, then for each piece of code
+`cell`, and answers each `call` of a tool by `result`, until `ended`. The process ends when its input closes.
+"""
+
+import ast
+import difflib
+import io
+import json
+import linecache
+import os
+import random
+import select
+import signal
+import struct
+import sys
+import tarfile
+import time
+import traceback
+
+# After a limit or an answer the code is interrupted again and again until it is out, whatever it catches.
+INSIST = 0.002
+# How often the first process looks after the others, in milliseconds.
+BREATH = 50
+GATHER = 0.005
+GATHER_CHARACTERS = 16384
+WORKSPACE = "/workspace"
+
+
+class Stop(BaseException):
+    """Ends the cell. Never seen by a model."""
+
+
+class ToolError(Exception):
+    """A tool did not do its job."""
+
+    def __init__(self, failure):
+        super().__init__(f"{failure.get('error')}: {failure.get('message')}")
+        for name in ("error", "message", "tool", "context", "recovery_suggestion", "loop_detected", "advice"):
+            setattr(self, name, failure.get(name))
+
+
+ToolError.__module__ = "__main__"
+
+
+class Pipe:
+    """The frames. Holds the real standard streams; the code gets others."""
+
+    def __init__(self):
+        self.input = os.fdopen(os.dup(0), "rb")
+        self.output = os.fdopen(os.dup(1), "wb")
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(2, 1)
+
+    def exactly(self, length):
+        data = self.input.read(length)
+        if len(data) < length:
+            os._exit(0)
+        return data
+
+    def receive(self):
+        (length,) = struct.unpack("<I", self.exactly(4))
+        return json.loads(self.exactly(length))
+
+    def send(self, **message):
+        body = json.dumps(message).encode()
+        self.output.write(struct.pack("<I", len(body)) + body)
+        self.output.flush()
+
+
+class Printed(io.TextIOBase):
+    """Standard output or error of the code."""
+
+    encoding = "utf-8"
+
+    def __init__(self, session, stream):
+        self.session, self.stream = session, stream
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self.session.printed(self.stream, text)
+        return len(text)
+
+
+class Tool:
+    """A tool as a function. Arguments are bound as Python itself would."""
+
+    def __init__(self, session, shape):
+        self.session = session
+        self.__name__ = shape["name"]
+        properties = list((shape["input"].get("properties") or {}).keys())
+        self.required = [name for name in properties if name in (shape["input"].get("required") or [])]
+        self.names = self.required + [name for name in properties if name not in self.required]
+        shown = ", ".join(name if name in self.required else f"{name}=..." for name in self.names)
+        self.shown = f"{self.__name__}({shown})"
+        self.__doc__ = f"{self.shown}\n\n{shape['description']}"
+
+    def __repr__(self):
+        return f"<function {self.__name__}>"
+
+    def __call__(self, *positional, **keywords):
+        return self.session.call(self.__name__, self.bind(positional, keywords))
+
+    def bind(self, positional, keywords):
+        name, most, least = self.__name__, len(self.names), len(self.required)
+        if len(positional) > most:
+            takes = str(most) if least == most else f"from {least} to {most}"
+            verb = "was" if len(positional) == 1 else "were"
+            raise TypeError(
+                f"{name}() takes {takes} positional argument{'' if most == 1 else 's'}"
+                f" but {len(positional)} {verb} given"
+            )
+        bound = dict(zip(self.names, positional))
+        for keyword, value in keywords.items():
+            if keyword not in self.names:
+                near = difflib.get_close_matches(keyword, self.names, 1, 0.6)
+                more = f". Did you mean '{near[0]}'?" if near else f"; its signature is {self.shown}"
+                raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'{more}")
+            if keyword in bound:
+                raise TypeError(f"{name}() got multiple values for argument '{keyword}'")
+            bound[keyword] = value
+        missing = [f"'{wanted}'" for wanted in self.required if wanted not in bound]
+        if missing:
+            listed = " and ".join(missing) if len(missing) < 3 else f"{', '.join(missing[:-1])}, and {missing[-1]}"
+            raise TypeError(
+                f"{name}() missing {len(missing)} required positional"
+                f" argument{'' if len(missing) == 1 else 's'}: {listed}"
+            )
+        return {key: plain(value, strict=True) for key, value in bound.items()}
+
+
+def plain(value, strict):
+    """A value as JSON has it. An argument must arrive as what it is; an answer in words is better than none."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        if -(2**63) <= value < 2**64:
+            return int(value)
+        if strict:
+            raise OverflowError("this int has more than 64 bits; pass it as a string")
+        return str(value)
+    if isinstance(value, float):
+        if value - value == 0:
+            return float(value)
+        if strict:
+            raise ValueError(f"{value} is not a number that JSON has; pass it as a string")
+        return str(value).lower()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item, strict) for item in value]
+    if isinstance(value, dict):
+        return {key_text(key, strict): plain(item, strict) for key, item in value.items()}
+    if strict:
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return str(value)
+
+
+def key_text(key, strict):
+    if isinstance(key, str):
+        return key
+    if key is None:
+        return "null"
+    if isinstance(key, bool):
+        return str(key).lower()
+    if isinstance(key, (int, float)) or not strict:
+        return str(key)
+    raise TypeError(f"keys must be str, int, float, bool or None, not {type(key).__name__}")
+
+
+def shorten(text, most, keep_end=False):
+    cut = len(text) - most
+    if cut <= 0:
+        return text
+    return f"[{cut} characters cut] …{text[cut:]}" if keep_end else f"{text[:most]}… [{cut} more characters]"
+
+
+class Session:
+    """The variables, and what the running cell may still spend."""
+
+    def __init__(self, pipe, start):
+        self.pipe = pipe
+        self.limits = start["limits"]
+        wall = self.limits["wall"]
+        self.wall = wall["secs"] + wall["nanos"] / 1e9
+        self.calls = self.left = self.dropped = 0
+        self.reason = self.answer = None
+        self.stream, self.waiting, self.sent = "stdout", "", 0.0
+        tools = {shape["name"]: Tool(self, shape) for shape in start["tools"]}
+        self.protected = set(tools) | {"final_answer"}
+        main = type(sys)("__main__")
+        sys.modules["__main__"] = main
+        self.names = main.__dict__
+        self.names.update(tools, final_answer=self.final_answer, ToolError=ToolError)
+        random.seed(start["seed"])
+        signal.signal(signal.SIGALRM, self.interrupt)
+        sys.stdout, sys.stderr = Printed(self, "stdout"), Printed(self, "stderr")
+        sys.setrecursionlimit(self.limits["recursion"])
+
+    def interrupt(self, *_):
+        self.stop(self.reason or "time")
+
+    def stop(self, reason):
+        self.reason = self.reason or reason
+        signal.setitimer(signal.ITIMER_REAL, INSIST, INSIST)
+        raise Stop
+
+    def printed(self, stream, text):
+        if self.reason:
+            return
+        kept = text[: self.left]
+        self.dropped += len(text) - len(kept)
+        self.left -= len(kept)
+        if stream != self.stream:
+            self.flush()
+            self.stream = stream
+        self.waiting += kept
+        due = time.monotonic() - self.sent >= GATHER or len(self.waiting) >= GATHER_CHARACTERS
+        if due and self.waiting.endswith("\n"):
+            self.flush()
+
+    def flush(self):
+        """Sends what was printed; a loop may print a hundred thousand lines, so a few wait for each other."""
+        if self.waiting:
+            text, self.waiting = self.waiting, ""
+            self.pipe.send(type="printed", stream=self.stream, text=text)
+        self.sent = time.monotonic()
+
+    def final_answer(self, answer):
+        """Ends the run with this answer."""
+        self.answer = plain(answer, strict=False)
+        self.stop("answer")
+
+    def call(self, tool, args):
+        if self.reason:
+            self.stop(self.reason)
+        if self.calls >= self.limits["calls"]:
+            self.stop("calls")
+        identity, self.calls = self.calls, self.calls + 1
+        left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+        self.flush()
+        self.pipe.send(type="call", id=identity, tool=tool, args=args)
+        reply = self.pipe.receive()
+        if reply["type"] == "stop":
+            self.stop("asked")
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+        if "failed" in reply:
+            raise ToolError(reply["failed"])
+        return reply["ok"]
+
+    def run(self, number, code):
+        """Runs a cell; the message that ends it."""
+        file = f"<cell {number}>"
+        linecache.cache[file] = (len(code), None, code.splitlines(True), file)
+        refused = self.refusal(file, code)
+        if refused:
+            return ended({"end": "raised", "kind": "SyntaxError", "traceback": refused})
+        self.calls, self.left, self.dropped = 0, self.limits["output"], 0
+        self.reason = self.answer = None
+        end, line = None, None
+        try:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, self.wall)
+                end = {"end": "done", "value": self.execute(file, code)}
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except Stop as stopped:
+            line = line_in(stopped, file)
+        except BaseException as error:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            if not self.reason:
+                end = {"end": "raised", "kind": class_name(error), "traceback": self.report(error)}
+        if self.dropped:
+            note = f"\n[output limit reached: {self.dropped} more characters were not kept]\n"
+            self.waiting += note
+        self.flush()
+        if self.reason == "asked":
+            return {"type": "stopped", "line": line}
+        if self.reason == "answer":
+            return ended({"end": "answer", "value": self.answer})
+        if self.reason:
+            return ended({"end": "limited", "message": self.limit()}, "cut" if self.reason == "time" else "whole")
+        return ended(end)
+
+    def refusal(self, file, code):
+        """What is refused before anything runs, as the text of a syntax error."""
+        if len(code.encode()) > self.limits["source"]:
+            return f'  File "{file}", line 1\nSyntaxError: the source is longer than {self.limits["source"]} bytes\n'
+        try:
+            tree = ast.parse(code, file)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        for name, line in bindings(tree.body):
+            if name in self.protected:
+                shown = shorten(code.split("\n")[line - 1].strip(), 200)
+                return (
+                    f'  File "{file}", line {line}\n    {shown}\nSyntaxError: cannot assign to \'{name}\': it is a tool;'
+                    f" choose another name, such as '{name}_result'\n"
+                )
+        return None
+
+    def execute(self, file, code):
+        tree = ast.parse(code, file)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, file, "exec"), self.names)
+        if last is None:
+            return None
+        value = eval(compile(ast.Expression(last.value), file, "eval"), self.names)
+        return None if value is None else shorten(repr(value), self.limits["value"])
+
+    def limit(self):
+        kept = "and was stopped; variables keep the values they had"
+        if self.reason == "time":
+            return f"TimeoutError: the code ran longer than {self.wall:g} s {kept}"
+        return f"the code made more than {self.limits['calls']} tool calls in one cell {kept}"
+
+    def report(self, error):
+        """The traceback without the frames of this file."""
+        seen = set()
+        at = error
+        while at is not None and id(at) not in seen:
+            seen.add(id(at))
+            at.__traceback__ = own_frames(at.__traceback__)
+            at = at.__cause__ or at.__context__
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        return shorten(text, self.limits["value"], keep_end=True)
+
+
+def own_frames(entry):
+    """The traceback from the first frame of a cell on, without this file's."""
+    own = main.__code__.co_filename
+    while entry is not None and not entry.tb_frame.f_code.co_filename.startswith("<cell "):
+        entry = entry.tb_next
+    at = entry
+    while at is not None and at.tb_next is not None:
+        if at.tb_next.tb_frame.f_code.co_filename == own:
+            at.tb_next = at.tb_next.tb_next
+        else:
+            at = at.tb_next
+    return entry
+
+
+def line_in(error, file):
+    entry = error.__traceback__
+    while entry is not None:
+        if entry.tb_frame.f_code.co_filename == file:
+            return entry.tb_lineno
+        entry = entry.tb_next
+    return None
+
+
+def class_name(error):
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def bindings(body):
+    """Names that statements of the outermost level bind, with their lines."""
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, node.lineno
+            continue
+        inner = []
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.alias):
+                yield (child.asname or child.name).split(".")[0], node.lineno
+            elif isinstance(child, ast.Name) and isinstance(child.ctx, (ast.Store, ast.Del)):
+                yield child.id, child.lineno
+            elif not isinstance(child, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+                inner.append(child)
+        if isinstance(node, ast.ExceptHandler) and node.name:
+            yield node.name, node.lineno
+        yield from bindings(inner)
+
+
+def ended(end, fate="whole"):
+    return {"type": "ended", "end": end, "fate": fate, "health": "good"}
+
+
+def unpack(pipe, length):
+    """The project's files come first, so that the code has a copy of its own to work on."""
+    weaknesses = []
+    try:
+        data = io.BytesIO(pipe.exactly(length))
+        with tarfile.open(fileobj=data) as archive:
+            archive.extractall(WORKSPACE)
+        os.chdir(WORKSPACE)
+    except (OSError, tarfile.TarError) as error:
+        weaknesses.append(f"{WORKSPACE} does not hold the whole project: {error}")
+    return weaknesses
+
+
+def guard(child):
+    """The container's first process: when it ends, everything ends. It ends when its input closes or its child does."""
+    poll = select.poll()
+    poll.register(0, 0)
+    while not poll.poll(BREATH):
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            if pid == child:
+                if ran_out():
+                    print("memory allocation of more than the container may have", file=sys.stderr)
+                os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    os._exit(0)
+
+
+def ran_out():
+    """Whether the kernel has killed for memory, in either kind of control group."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        try:
+            with open(path) as counts:
+                return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in counts)
+        except OSError:
+            continue
+    return False
+
+
+def main():
+    asked = sys.argv[1] if len(sys.argv) > 1 else "0"
+    if asked == "wait":
+        guard(None)
+    if os.getpid() == 1:
+        child = os.fork()
+        if child:
+            os.close(1)
+            guard(child)
+    pipe = Pipe()
+    length = int(asked)
+    weaknesses = unpack(pipe, length) if length else []
+    if len(sys.argv) > 2 and sys.argv[2]:
+        weaknesses.append(f"{WORKSPACE} does not hold the whole project: {sys.argv[2]}")
+    start = pipe.receive()
+    session = Session(pipe, start)
+    pipe.send(type="ready", weaknesses=weaknesses)
+    while True:
+        cell = pipe.receive()
+        pipe.send(**session.run(cell["number"], cell["code"]))
+
+
+main()
