@@ -55,6 +55,11 @@ impl Place {
         Ok(Place { gate_enabled: settings.gate_enabled.value, ..place })
     }
 
+    /// The same folder for a look at tools and rules: nothing is run, so nobody asks the machine for a jail.
+    pub(crate) fn to_look_at(settings: &Settings) -> anyhow::Result<Place> {
+        Place::at(&settings.root, settings.bounds(), Isolation::none("nothing is run here"))
+    }
+
     /// A folder, what holds for tools and code there, and what stands around them.
     pub(crate) fn at(path: &Path, bounds: Bounds, isolation: Isolation) -> anyhow::Result<Place> {
         let hidden: Vec<PathBuf> = home::path().into_iter().collect();

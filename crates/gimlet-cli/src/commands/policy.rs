@@ -20,7 +20,7 @@ const COMMAND_TOOLS: [&str; 2] = ["run_cmd", "run_tests"];
 
 /// Checks a command, or shows or tests the rules.
 pub(crate) fn policy(command: PolicyCommand, root: &RootArgs) -> anyhow::Result<ExitStatus> {
-    let place = || Place::open(&Settings::load(root)?);
+    let place = || Place::to_look_at(&Settings::load(root)?);
     match command {
         PolicyCommand::Check { command, no_jail, json } => {
             let jail = if no_jail { Jail::Absent } else { Jail::Active };

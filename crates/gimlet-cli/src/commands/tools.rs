@@ -30,13 +30,16 @@ pub(crate) async fn tools(
     mcp: &McpArgs,
 ) -> anyhow::Result<ExitStatus> {
     let settings = Settings::load(root)?;
-    match command {
+    let mut place = match command {
         Some(ToolsCommand::Call { .. }) => {
             trace::begin(&settings, &TraceArgs::default(), Told::WhenNamed)?;
+            Place::open(&settings)?
         }
-        Some(ToolsCommand::List(_) | ToolsCommand::Show { .. }) | None => diagnostics::start(&settings),
-    }
-    let mut place = Place::open(&settings)?;
+        Some(ToolsCommand::List(_) | ToolsCommand::Show { .. }) | None => {
+            diagnostics::start(&settings);
+            Place::to_look_at(&settings)?
+        }
+    };
     place.connect(&settings, mcp, Loudness::Shown).await?;
     let tools = place.tools();
     match command.unwrap_or(ToolsCommand::List(JsonArgs { json: false })) {
