@@ -229,7 +229,7 @@ fn no_rights_are_gained_and_no_process_is_reached() {
         // The supervisor is the command's parent, but inside of bubblewrap a process of the jail itself is.
         let pid = std::process::id();
         let outside = if scene.jail == "landlock" { vec![pid, 0] } else { vec![pid] };
-        for pid in outside {
+        for pid in outside.into_iter().filter(|_| has_python()) {
             let attached = scene.run(&format!("exec /usr/bin/python3 src/attach.py {pid}"));
             assert_eq!(attached["exit"], 3, "{attached}");
         }
@@ -262,9 +262,16 @@ fn everything_ends_with_the_command() {
     }
 }
 
+/// Whether programs for the jail can be written in Python here; CI has it.
+fn has_python() -> bool {
+    let there = Path::new("/usr/bin/python3").exists();
+    assert!(there || std::env::var_os("CI").is_none(), "Python is needed on CI");
+    there
+}
+
 #[test]
 fn memory_and_processes_have_limits() {
-    for scene in scenes() {
+    for scene in scenes().into_iter().filter(|_| has_python()) {
         fs::write(scene.path("project/src/hog.py"), "import time\nx = b'x' * (700 << 20)\ntime.sleep(60)")
             .unwrap();
         let hog = json!({"cmd": "/usr/bin/python3 src/hog.py"});
