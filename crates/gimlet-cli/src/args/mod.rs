@@ -1,0 +1,148 @@
+//! The command line's types: raw words become these once, and nothing behind them reads flags again. A file for each
+//! family of commands; here is what all of them share.
+
+mod parts;
+mod run;
+mod runs;
+mod sandbox;
+mod setup;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use parts::{McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand};
+pub(crate) use run::{
+    Action, ApproveMode, DemoArgs, ImportArgs, ModelOptions, ResumeArgs, RunArgs, RunOptions, TraceArgs,
+};
+pub(crate) use runs::{ApproveArgs, DenyArgs, ExportFormat, RunsCommand, UndoArgs};
+pub(crate) use sandbox::{CommandProfile, ExecutorChoice, SandboxArgs, SandboxCommand, Validation};
+pub(crate) use setup::{ConfigCommand, DoctorArgs, PolicyCommand, TrustArgs};
+
+/// A coding agent for small local models: give it a task in a repository.
+#[derive(Debug, Parser)]
+#[command(name = "gimlet", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 an approval is needed,\n\
+                        4 stopped by a limit, 130 interrupted."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one task and print the answer.
+    Run(RunArgs),
+    /// Watch the whole story with no model server: everything is real but the model's replies.
+    Demo(DemoArgs),
+    /// Carry on a run that was suspended, interrupted, limited or crashed, or go on with a conversation.
+    Resume(ResumeArgs),
+    /// Look at the runs that were made.
+    Runs {
+        #[command(subcommand)]
+        command: Option<RunsCommand>,
+    },
+    /// List the questions that wait for an answer.
+    Approvals(JsonArgs),
+    /// Say yes to a question.
+    Approve(ApproveArgs),
+    /// Say no to a question.
+    Deny(DenyArgs),
+    /// Look at the tools and call them.
+    Tools {
+        #[command(subcommand)]
+        command: Option<ToolsCommand>,
+        #[command(flatten)]
+        root: RootArgs,
+        #[command(flatten)]
+        mcp: McpArgs,
+    },
+    /// Look at MCP servers, or offer these tools over MCP.
+    Mcp {
+        #[command(subcommand)]
+        command: Option<McpCommand>,
+        #[command(flatten)]
+        root: RootArgs,
+        #[command(flatten)]
+        mcp: McpArgs,
+    },
+    /// Look at the models a server has, and grade one.
+    Models {
+        #[command(subcommand)]
+        command: Option<ModelsCommand>,
+        #[command(flatten)]
+        options: ModelOptions,
+    },
+    /// Run Python in the sandbox, like `python FILE`.
+    Python(PythonArgs),
+    /// Ask what a command would be judged as, and why.
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+        #[command(flatten)]
+        root: RootArgs,
+    },
+    /// Look at the isolation layers, and build the image of the Docker sandbox.
+    Sandbox {
+        #[command(subcommand)]
+        command: Option<SandboxCommand>,
+        #[command(flatten)]
+        root: RootArgs,
+    },
+    /// Show the settings in force and where each comes from, or write a file of them.
+    Config {
+        #[command(subcommand)]
+        command: Option<ConfigCommand>,
+        #[command(flatten)]
+        root: RootArgs,
+    },
+    /// Trust a project's file as it is now.
+    Trust(TrustArgs),
+    /// Check everything a run needs, on one screen.
+    Doctor(DoctorArgs),
+    /// Print shell completions.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one for every command.
+    Man {
+        /// The folder to write them to.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RootArgs {
+    /// The folder to work in; nothing outside of it can be reached [default: this one; a resumed run's own].
+    #[arg(short, long, value_name = "DIR", global = true)]
+    pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+}
+
+impl RootArgs {
+    /// The folder, or the one the program was started in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.root.as_deref().unwrap_or(Path::new("."))
+    }
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds),
+        _ => Err("it must be a number of seconds above 0".into()),
+    }
+}

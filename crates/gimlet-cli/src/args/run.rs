@@ -1,0 +1,214 @@
+//! Flags of a run, new or resumed.
+
+use clap::{Args, ValueEnum};
+use gimlet::event::ActionFormat;
+
+use super::{ExecutorChoice, McpArgs, RootArgs, seconds};
+use crate::trace::Told;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What to do; `-` reads it from standard input, and what is piped in beside a task is attached to it. Without a
+    /// task, on a terminal: an interactive session.
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+/// What can be said about any run, new or resumed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunOptions {
+    #[command(flatten)]
+    pub(crate) model: ModelOptions,
+    #[command(flatten)]
+    pub(crate) root: RootArgs,
+    #[command(flatten)]
+    pub(crate) mcp: McpArgs,
+    /// How the agent acts.
+    #[arg(short, long, value_enum)]
+    pub(crate) action: Option<Action>,
+    /// Most steps [env: AGENT_MAX_STEPS] [default: 25].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// Most seconds of work.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+    /// Most tokens of the whole run.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) token_budget: Option<u64>,
+    /// Where the code of an agent runs; `docker` is for one that acts by code [default: python].
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub(crate) executor: Option<ExecutorChoice>,
+    #[command(flatten)]
+    pub(crate) imports: ImportArgs,
+    /// What happens when an approval is needed; `all` never passes a denial.
+    #[arg(long, value_enum, default_value = "ask")]
+    pub(crate) approve: ApproveMode,
+    /// Name of a conversation to begin or go on with; approvals "for the session" are good in it.
+    #[arg(long, value_name = "NAME", value_parser = session_name)]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+    /// Do not offer the project's AGENTS.md to the model [env: AGENT_INSTRUCTIONS].
+    #[arg(long)]
+    pub(crate) no_instructions: bool,
+    /// Print every event as a line of JSON.
+    #[arg(long, conflicts_with_all = ["quiet", "verbose", "debug"])]
+    pub(crate) json: bool,
+    /// Print the answer and nothing else.
+    #[arg(short, long, conflicts_with_all = ["verbose", "debug"])]
+    pub(crate) quiet: bool,
+    /// Also tell what the runtime says to the model.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Tell every step: seconds, arguments, first lines of results, tokens.
+    #[arg(short, long)]
+    pub(crate) debug: bool,
+}
+
+/// Whether and what spans tell of a run.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TraceArgs {
+    /// Send spans to the trace collector [default: PHOENIX_ENABLED, which is true].
+    #[arg(long, overrides_with = "no_trace")]
+    pub(crate) trace: bool,
+    /// Send no spans.
+    #[arg(long, overrides_with = "trace")]
+    pub(crate) no_trace: bool,
+    /// Also send what was said: tasks, messages, code, arguments and results.
+    #[arg(long)]
+    pub(crate) trace_content: bool,
+}
+
+impl TraceArgs {
+    /// Whether spans are wanted, if anything is said about it.
+    pub(crate) fn wish(&self) -> Option<bool> {
+        match (self.trace, self.no_trace) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        }
+    }
+}
+
+impl RunOptions {
+    /// Who wants to hear of a trace that did not arrive.
+    pub(crate) fn told(&self) -> Told {
+        match (self.quiet, self.verbose || self.debug) {
+            (true, _) => Told::Never,
+            (false, true) => Told::Always,
+            (false, false) => Told::WhenNamed,
+        }
+    }
+
+    /// How the agent acts, given how its model would.
+    pub(crate) fn acting(&self, otherwise: ActionFormat) -> ActionFormat {
+        match (self.action, self.executor) {
+            (Some(action), _) => action.into(),
+            (None, Some(ExecutorChoice::Docker)) => ActionFormat::Code,
+            (None, Some(ExecutorChoice::Python) | None) => otherwise,
+        }
+    }
+}
+
+/// Which model, and how it writes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ModelOptions {
+    /// The model, such as `ollama_chat/qwen2.5-coder:14b`, `anthropic/…`, `openai/…`, `scripted/FILE`, or a name of the
+    /// configuration [env: MODEL_ID] [default: the best that Ollama has].
+    #[arg(short, long, value_name = "ID")]
+    pub(crate) model: Option<String>,
+    /// Address of the model server [env: MODEL_API_BASE] [default: the provider's own].
+    #[arg(long, value_name = "URL")]
+    pub(crate) api_base: Option<String>,
+    /// Randomness of the replies [env: MODEL_TEMPERATURE] [default: 0.1].
+    #[arg(long, value_name = "T", value_parser = temperature)]
+    pub(crate) temperature: Option<f32>,
+    /// Most tokens of one reply [env: MODEL_MAX_TOKENS] [default: 1024 local, 4096 hosted].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: Option<u32>,
+}
+
+impl ModelOptions {
+    /// These, and what the others say beyond them.
+    pub(crate) fn or(self, others: ModelOptions) -> ModelOptions {
+        ModelOptions {
+            model: self.model.or(others.model),
+            api_base: self.api_base.or(others.api_base),
+            temperature: self.temperature.or(others.temperature),
+            max_tokens: self.max_tokens.or(others.max_tokens),
+        }
+    }
+}
+
+/// What Python code may import.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ImportArgs {
+    /// Modules that Python code may import beside the usual ones; `-NAME` takes one away.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) imports: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Action {
+    /// The model calls tools.
+    Tools,
+    /// The model writes Python in which tools are functions.
+    Code,
+}
+
+impl From<Action> for ActionFormat {
+    fn from(action: Action) -> ActionFormat {
+        match action {
+            Action::Tools => ActionFormat::Tools,
+            Action::Code => ActionFormat::Code,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApproveMode {
+    /// Ask on the terminal; without one, suspend the run.
+    Ask,
+    /// Refuse whatever needs an approval.
+    Never,
+    /// Agree to whatever may be agreed to.
+    All,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Print every event as a line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep the demo's repository instead of removing it.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The run: its id, the beginning or end of one, or `last`.
+    pub(crate) run: String,
+    /// Something to say to it first; a run that has answered needs that.
+    pub(crate) message: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+fn temperature(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(value) if (0.0..=2.0).contains(&value) => Ok(value),
+        _ => Err("it must be a number from 0 to 2".into()),
+    }
+}
+
+/// A session's name is also a file's.
+fn session_name(text: &str) -> Result<String, String> {
+    let fits = (1..=64).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && !text.starts_with('.');
+    if fits { Ok(text.to_owned()) } else { Err("use letters, digits, `-`, `_` and `.`, at most 64".into()) }
+}

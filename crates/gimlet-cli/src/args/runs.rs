@@ -1,0 +1,124 @@
+//! Flags of looking at runs and answering their questions.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::JsonArgs;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List runs, newest first.
+    List {
+        /// At most so many.
+        #[arg(short = 'n', long, default_value_t = 20)]
+        limit: usize,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Show one run, event by event.
+    Show {
+        /// The run: its id, the beginning or end of one, or `last`.
+        run: String,
+        #[command(flatten)]
+        json: JsonArgs,
+        /// Draw where the time went.
+        #[arg(long, conflicts_with = "json")]
+        timeline: bool,
+    },
+    /// Send a run's spans to the trace collector again, from its log.
+    Trace {
+        /// The run: its id, the beginning or end of one, or `last`.
+        run: String,
+        /// Also send what was said: tasks, messages, code, arguments and results.
+        #[arg(long)]
+        trace_content: bool,
+    },
+    /// Show a run again as it was seen, at its own pace or faster.
+    Replay {
+        /// The run: its id, the beginning or end of one, or `last`.
+        run: String,
+        /// How many times as fast.
+        #[arg(long, value_name = "TIMES", default_value = "1", value_parser = speed)]
+        speed: f64,
+        /// Longest pause, in seconds.
+        #[arg(long, value_name = "S", default_value = "3", value_parser = pause)]
+        max_pause: f64,
+    },
+    /// Write a run as a document: Markdown for people, JSON for programs.
+    Export {
+        /// The run: its id, the beginning or end of one, or `last`.
+        run: String,
+        /// What to write.
+        #[arg(short, long, value_enum, default_value = "markdown")]
+        format: ExportFormat,
+        /// Where to [default: standard output].
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Begin a new run that shares another's steps before one of them, and prints its id.
+    Fork {
+        /// The run: its id, the beginning or end of one, or `last`.
+        run: String,
+        /// The first step that is not shared.
+        #[arg(long, value_name = "STEP")]
+        at: u32,
+        /// What to say there, so that it goes another way.
+        message: Option<String>,
+    },
+    /// Take back patches that a run applied, the newest first; files that were changed since are left alone.
+    Undo(UndoArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UndoArgs {
+    /// The run: its id, the beginning or end of one, or `last`.
+    pub(crate) run: String,
+    /// The patch; all that are applied when none is named.
+    pub(crate) patch: Option<String>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// A document to read.
+    Markdown,
+    /// One JSON object with every event.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The question.
+    pub(crate) id: String,
+    /// For the rest of the session.
+    #[arg(long, conflicts_with = "always")]
+    pub(crate) session: bool,
+    /// From now on.
+    #[arg(long)]
+    pub(crate) always: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DenyArgs {
+    /// The question.
+    pub(crate) id: String,
+    /// What to do instead; the model reads it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) feedback: Option<String>,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(times) if times.is_finite() && times > 0.0 => Ok(times),
+        _ => Err("it must be a number above 0".into()),
+    }
+}
+
+fn pause(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
+        _ => Err("it must be a number of seconds".into()),
+    }
+}

@@ -1,0 +1,156 @@
+//! Flags that confine commands and code.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// How commands are confined.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SandboxArgs {
+    /// What commands may change without being asked about [default: workspace-write].
+    #[arg(
+        long,
+        value_enum,
+        value_name = "PROFILE",
+        env = "SANDBOX_PROFILE",
+        default_value = "workspace-write",
+        global = true
+    )]
+    #[arg(hide_default_value = true)]
+    pub(crate) sandbox: CommandProfile,
+    /// What confines them.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "JAIL",
+        env = "SANDBOX_JAIL",
+        default_value = "auto",
+        global = true,
+        hide = true
+    )]
+    pub(crate) jail: JailChoice,
+    /// Most memory of a command and all it starts, in megabytes.
+    #[arg(
+        long,
+        value_name = "MB",
+        env = "SANDBOX_MEMORY",
+        default_value_t = 8192,
+        global = true,
+        hide = true
+    )]
+    #[arg(value_parser = clap::value_parser!(u32).range(64..))]
+    pub(crate) command_memory: u32,
+    /// Where patches are checked [default: auto].
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHERE",
+        env = "SANDBOX_VALIDATION",
+        hide_short_help = true,
+        default_value = "auto",
+        global = true
+    )]
+    #[arg(hide_default_value = true)]
+    pub(crate) validation: Validation,
+}
+
+impl Default for SandboxArgs {
+    fn default() -> Self {
+        SandboxArgs {
+            sandbox: CommandProfile::default(),
+            jail: JailChoice::default(),
+            command_memory: 8192,
+            validation: Validation::default(),
+        }
+    }
+}
+
+/// What commands may change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CommandProfile {
+    /// Nothing.
+    ReadOnly,
+    /// The project.
+    #[default]
+    WorkspaceWrite,
+    /// Everything you may change; every command asks.
+    Unrestricted,
+    /// Nothing, in a Docker container.
+    Docker,
+}
+
+/// Where patches are checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Validation {
+    /// In a container where there is one, otherwise in a scratch folder.
+    #[default]
+    Auto,
+    /// In a container or not at all.
+    Docker,
+    /// In a scratch folder.
+    Worktree,
+}
+
+/// Where the code of a code agent runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExecutorChoice {
+    /// In the Python sandbox of this program.
+    #[default]
+    Python,
+    /// In CPython in a Docker container.
+    Docker,
+}
+
+impl ExecutorChoice {
+    /// The one that a run's log names.
+    pub(crate) fn recorded(settings: &serde_json::Value) -> Self {
+        match settings["kind"].as_str() {
+            Some(gimlet_sandbox::docker::KIND) => ExecutorChoice::Docker,
+            Some(_) | None => ExecutorChoice::Python,
+        }
+    }
+
+    /// As it is named on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ExecutorChoice::Python => "python",
+            ExecutorChoice::Docker => "docker",
+        }
+    }
+}
+
+/// Which layers of isolation there are, and the image of one.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Show which isolation layers this machine has.
+    Status,
+    /// Build the image of the Docker sandbox.
+    Build {
+        /// Print the Dockerfile instead.
+        #[arg(long)]
+        print: bool,
+    },
+}
+
+/// What confines commands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JailChoice {
+    /// The best this machine has.
+    #[default]
+    Auto,
+    /// Bubblewrap or nothing.
+    Bubblewrap,
+    /// Landlock and seccomp or nothing.
+    Landlock,
+    /// Nothing: every command asks.
+    Off,
+}
+
+impl From<JailChoice> for gimlet_sandbox::jail::Wanted {
+    fn from(choice: JailChoice) -> Self {
+        match choice {
+            JailChoice::Auto => Self::Auto,
+            JailChoice::Bubblewrap => Self::Bubblewrap,
+            JailChoice::Landlock => Self::Landlock,
+            JailChoice::Off => Self::Off,
+        }
+    }
+}
