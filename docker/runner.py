@@ -196,6 +196,7 @@ class Session:
         sys.modules["__main__"] = main
         self.names = main.__dict__
         self.names.update(tools, final_answer=self.final_answer, ToolError=ToolError)
+        self.given = set(self.names)
         random.seed(start["seed"])
         signal.signal(signal.SIGALRM, self.interrupt)
         sys.stdout, sys.stderr = Printed(self, "stdout"), Printed(self, "stderr")
@@ -258,7 +259,7 @@ class Session:
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         refused = self.refusal(file, code)
         if refused:
-            return ended({"end": "raised", "kind": "SyntaxError", "traceback": refused})
+            return self.ended({"end": "raised", "kind": "SyntaxError", "traceback": refused})
         self.calls, self.left, self.dropped = 0, self.limits["output"], 0
         self.reason = self.answer = None
         end, line = None, None
@@ -281,10 +282,27 @@ class Session:
         if self.reason == "asked":
             return {"type": "stopped", "line": line}
         if self.reason == "answer":
-            return ended({"end": "answer", "value": self.answer})
+            return self.ended({"end": "answer", "value": self.answer})
         if self.reason:
-            return ended({"end": "limited", "message": self.limit()}, "cut" if self.reason == "time" else "whole")
-        return ended(end)
+            fate = "cut" if self.reason == "time" else "whole"
+            return self.ended({"end": "limited", "message": self.limit()}, fate)
+        return self.ended(end)
+
+    def ended(self, end, fate="whole"):
+        return {"type": "ended", "end": end, "fate": fate, "health": "good", "variables": self.variables()}
+
+    def variables(self):
+        """What the code has bound, in the order it was first bound; sizes only of Python's own types, whose length runs
+        none of the code's."""
+        found = []
+        for name, value in list(self.names.items()):
+            if name.startswith("_") or name in self.given or isinstance(value, type(ast)):
+                continue
+            entry = {"name": name, "type": type(value).__name__}
+            if type(value) in (str, list, tuple, dict, set, frozenset, bytes):
+                entry["size"] = len(value)
+            found.append(entry)
+        return found[-50:]
 
     def refusal(self, file, code):
         """What is refused before anything runs, as the text of a syntax error."""
@@ -375,10 +393,6 @@ def bindings(body):
         if isinstance(node, ast.ExceptHandler) and node.name:
             yield node.name, node.lineno
         yield from bindings(inner)
-
-
-def ended(end, fate="whole"):
-    return {"type": "ended", "end": end, "fate": fate, "health": "good"}
 
 
 def unpack(pipe, length):

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use gimlet::approval::{ApprovalRequest, Approver, Decision, Scope};
+use gimlet::approval::{ApprovalRequest, Approver, Asking, Decision, Scope};
 use gimlet_store::{Approvals, ApprovalsError, Reach};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
@@ -53,7 +53,7 @@ impl CliApprover {
             self.remember(&request, &decision, session)?;
             return Ok(decision);
         }
-        match (self.mode, &self.person) {
+        match (stricter(self.mode, request.asking), &self.person) {
             (ApproveMode::All, _) => Ok(Decision::Approve { scope: Scope::Once }),
             (ApproveMode::Never, _) => Ok(Decision::Deny { feedback: None }),
             (ApproveMode::Ask, Some(person)) => {
@@ -95,6 +95,15 @@ impl CliApprover {
             | Decision::Abort => return Ok(()),
         };
         self.approvals.grant(request, &reach, Timestamp::now())
+    }
+}
+
+/// The mode for an agent that may not be content with it: it can be stricter, never looser.
+pub(crate) fn stricter(mode: ApproveMode, asking: Asking) -> ApproveMode {
+    match (mode, asking) {
+        (ApproveMode::Never, _) | (_, Asking::Nobody) => ApproveMode::Never,
+        (ApproveMode::All, Asking::Person) => ApproveMode::Ask,
+        (ApproveMode::All | ApproveMode::Ask, Asking::Open | Asking::Person) => mode,
     }
 }
 

@@ -25,6 +25,7 @@ use crate::front::Front;
 use crate::models;
 use crate::patches::PatchFile;
 use crate::style::{DIM, WARNING};
+use crate::team::{self, Duty, Ready, Team};
 use crate::world::{self, Place};
 use crate::{home, mcp, trace};
 
@@ -37,6 +38,7 @@ pub(crate) struct Conversation {
     pub(crate) settings: Settings,
     pub(crate) store: Arc<FileStore>,
     pub(crate) place: Place,
+    team: Team,
     pub(crate) agent: Arc<Agent>,
     pub(crate) action: ActionFormat,
     /// Changes to what code may import.
@@ -66,17 +68,11 @@ impl Conversation {
         trace::begin(&settings, &options.trace, options.told())?;
         let mut place = Place::open(&settings)?;
         place.connect(&settings, &options.mcp, mcp::loudness(&options)).await?;
-        let found = models::chosen(&settings).await?;
-        if let Some(why) = found.why.as_ref().filter(|_| !options.json && !options.quiet) {
-            writeln!(anstream::stderr(), "{DIM}using {}: {why}{DIM:#}", found.model.id())?;
+        let ready = team::fresh(&place, &settings, &options).await?;
+        if let Some(why) = ready.why.as_ref().filter(|_| !options.json && !options.quiet) {
+            writeln!(anstream::stderr(), "{DIM}using {}: {why}{DIM:#}", ready.model)?;
         }
-        let action = options.acting(found.manner.action);
-        let model = found.model.id().to_owned();
-        let limits = world::new_limits(&options, &settings);
-        let imports = world::new_imports(action, &options, &settings)?;
-        let context = world::context(&place, &settings);
-        let agent = world::agent(&place, found, &options, &settings, &imports, limits, context)?;
-        Ok(Conversation { options, settings, store, place, agent, action, imports, model, run: None })
+        Ok(Conversation::new(options, settings, store, place, ready, None))
     }
 
     /// The one that a run is.
@@ -99,24 +95,31 @@ impl Conversation {
         let started = state.started.as_ref().with_context(|| format!("run {id} has no beginning"))?;
         // The conversation goes on in the way it began, and where it was.
         as_begun(&mut options, started)?;
+        options.plan.get_or_insert(state.planning);
         options.root.root.get_or_insert_with(|| last_root(&events, &started.root).into());
         let settings = Settings::load(&options)?;
         trace::begin(&settings, &options.trace, options.told())?;
         let mut place = Place::open(&settings)?;
         place.connect(&settings, &options.mcp, mcp::loudness(&options)).await?;
-        let model = options.model.model.clone().unwrap_or_else(|| started.model.clone());
-        let mut found = models::find(&model, &settings).await?;
-        found.manner.dialect = started.dialect;
-        let imports = world::kept_imports(started, &options, &settings)?;
-        let limits = state.limits.clone();
-        let agent = world::agent(&place, found, &options, &settings, &imports, limits, String::new())?;
+        let ready = team::as_before(&place, &settings, &options, &state, started).await?;
         let folder = run_folder(&store, &id);
         place.take_up_patches(
             PatchFile::entries(&folder).with_context(|| format!("cannot read the patches of run {id}"))?,
         );
         place.keep_patches_in(&folder);
-        let action = started.action;
-        Ok(Conversation { options, settings, store, place, agent, action, imports, model, run: Some(id) })
+        Ok(Conversation::new(options, settings, store, place, ready, Some(id)))
+    }
+
+    fn new(
+        options: RunOptions,
+        settings: Settings,
+        store: Arc<FileStore>,
+        place: Place,
+        ready: Ready,
+        run: Option<RunId>,
+    ) -> Self {
+        let Ready { team, agent, action, imports, model, why: _ } = ready;
+        Conversation { options, settings, store, place, team, agent, action, imports, model, run }
     }
 
     /// The run, once there is one.
@@ -143,14 +146,14 @@ impl Conversation {
             ActionFormat::Code => Action::Code,
         });
         found.model.id().clone_into(&mut self.model);
-        let limits = world::new_limits(&self.options, &self.settings);
+        let limits = self.team.limits(&self.options, &self.settings);
         let context = match self.run {
             // A run has it in its log.
             Some(_) => String::new(),
             None => world::context(&self.place, &self.settings),
         };
-        self.agent =
-            world::agent(&self.place, found, &self.options, &self.settings, &self.imports, limits, context)?;
+        let duty = Duty { imports: &self.imports, limits, context };
+        self.agent = self.team.assemble(&self.place, &self.settings, &self.options, found, duty).await?;
         Ok(())
     }
 
@@ -173,7 +176,7 @@ impl Conversation {
         };
         let events = self.events().await?;
         let state = State::fold(&events, &Default::default());
-        let limits = further(&state, world::new_limits(&self.options, &self.settings));
+        let limits = further(&events, &state, self.team.limits(&self.options, &self.settings));
         let ready = open_question(&events)
             .map(|question| (question.id.clone(), Decision::Deny { feedback: Some(SOMETHING_ELSE.into()) }));
         let env = self.env(front, cancel, ready)?;
@@ -190,10 +193,17 @@ impl Conversation {
         let id = self.run.clone().context("there is nothing to carry on")?;
         let events = self.events().await?;
         let state = State::fold(&events, &Default::default());
-        let limits = world::limits(&self.options, state.limits);
+        let limits = team::said_limits(&self.options, state.limits);
         let ready = decision.and_then(|decision| Some((open_question(&events)?.id.clone(), decision)));
         let env = self.env(front, cancel, ready)?;
         Ok(Run::resume(self.agent.clone(), &id, env, Some(limits)).await?)
+    }
+
+    /// Makes room in the conversation. Returns whether anything gave way.
+    pub(crate) async fn make_room(&mut self, front: &mut Front) -> anyhow::Result<bool> {
+        let id = self.run.clone().context("there is nothing to make room in")?;
+        let env = self.env(front, CancellationToken::new(), None)?;
+        Ok(Run::make_room_in(self.agent.clone(), &id, env).await?)
     }
 
     fn env(
@@ -220,10 +230,19 @@ impl Conversation {
 
 /// Has a run taken up go on in the way it began: what earlier code did, its replay must be able to do again.
 pub(crate) fn as_begun(options: &mut RunOptions, started: &Started) -> Result<(), UsageError> {
+    let began = &started.agent;
+    if let Some(asked) = options.agent.as_ref().filter(|asked| *asked != began) {
+        return Err(UsageError::new(format!(
+            "the run is the agent `{began}`'s; it cannot go on as `{asked}`"
+        ))
+        .hint(format!("leave out `--agent {asked}`, or begin a new run with it")));
+    }
+    options.agent = Some(began.clone());
     options.action = Some(match started.action {
         ActionFormat::Tools => Action::Tools,
         ActionFormat::Code => Action::Code,
     });
+    options.memory |= started.tools.iter().any(|tool| gimlet_memory::tools::NAMES.contains(&tool.as_str()));
     let began = ExecutorChoice::recorded(&started.executor);
     match options.executor {
         Some(asked) if asked != began && started.action == ActionFormat::Code => {
@@ -280,8 +299,10 @@ pub(crate) async fn append(
 }
 
 /// The limits of one more task, on top of what the run has spent.
-fn further(state: &State, limits: Limits) -> Limits {
+fn further(events: &[Event], state: &State, limits: Limits) -> Limits {
+    let agents = events.iter().filter(|event| matches!(event.kind, EventKind::AgentStarted(_))).count();
     Limits {
+        max_agents: limits.max_agents.saturating_add(u32::try_from(agents).unwrap_or(u32::MAX)),
         max_steps: state.step.saturating_add(limits.max_steps),
         max_seconds: limits.max_seconds.map(|seconds| seconds + state.seconds(Timestamp::now())),
         max_tokens: limits.max_tokens.map(|tokens| tokens.saturating_add(state.usage.total())),

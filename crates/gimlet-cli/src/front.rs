@@ -189,7 +189,10 @@ impl Front {
             let text = self.screen.take_typed();
             if !text.trim().is_empty() {
                 self.screen.line(&format!("{BOLD}›{BOLD:#} {}", text.trim()));
-                handle.say(text.trim()).await?;
+                match text.trim() {
+                    "/plan" | "/plan now" => handle.replan().await?,
+                    words => handle.say(words).await?,
+                }
             }
         }
         self.screen.busy(|status| edit(&mut status.typed, key));

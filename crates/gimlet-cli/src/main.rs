@@ -17,6 +17,7 @@ mod instructions;
 mod isolation;
 mod keys;
 mod mcp;
+mod memory;
 mod models;
 mod patches;
 mod rules;
@@ -24,6 +25,7 @@ mod served;
 mod session;
 mod show;
 mod style;
+mod team;
 mod trace;
 mod world;
 
@@ -76,9 +78,11 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Models { command, options }) => commands::models::models(command, options).await,
         Some(Command::Python(args)) => commands::python::python(args).await,
         Some(Command::Policy { command, root }) => commands::policy::policy(command, &root),
+        Some(Command::Agents { command, root, mcp }) => commands::agents::agents(command, &root, &mcp),
         Some(Command::Tools { command, root, mcp }) => commands::tools::tools(command, &root, &mcp).await,
         Some(Command::Sandbox { command, root }) => commands::sandbox::sandbox(command, &root).await,
         Some(Command::Mcp { command, root, mcp }) => commands::mcp::mcp(command, &root, &mcp).await,
+        Some(Command::Memory { command, root }) => commands::memory::memory(command, &root).await,
         Some(Command::Config { command, root }) => commands::config::config(command, &root),
         Some(Command::Doctor(args)) => doctor::doctor(&args).await,
         Some(Command::Trust(args)) => commands::trust::trust(&args),

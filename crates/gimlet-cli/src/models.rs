@@ -11,7 +11,7 @@ use gimlet_models::providers::Place;
 use gimlet_models::resolve::ResolveError;
 use gimlet_models::transport::{Timeouts, Transport, is_loopback};
 use gimlet_models::wire::Wire;
-use gimlet_models::{Base, Located, Url, locate};
+use gimlet_models::{Base, EmbeddingModel, Located, Url, locate, resolve_embeddings};
 
 use crate::config::{NamedModels, Origin, Settings, needs_trust, secrets};
 use crate::exit::UsageError;
@@ -19,6 +19,7 @@ use crate::home;
 use crate::served::{Manner, Served, Untold, served, unreachable_server};
 
 /// A model, ready to be asked, and how it wants to be asked.
+#[derive(Clone)]
 pub(crate) struct Found {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) manner: Manner,
@@ -46,6 +47,39 @@ pub(crate) async fn chosen(settings: &Settings) -> anyhow::Result<Found> {
 /// The model of this name or id.
 pub(crate) async fn find(name: &str, settings: &Settings) -> anyhow::Result<Found> {
     by_name(name, settings, &settings.named_models()?).await
+}
+
+/// Whether a name or id stands for a model, as far as that can be told without asking a server.
+pub(crate) fn check(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Result<()> {
+    named.check(name)?;
+    let id = named.config.models.get(name).map_or(name, |entry| entry.id.as_str());
+    if named.config.routers.contains_key(name) {
+        return Ok(());
+    }
+    let base = address(name, settings, named)?;
+    let settings = gimlet_models::Settings { base, ..gimlet_models::Settings::default() };
+    locate(id, &settings, &named.providers).map(drop).map_err(|error| usage(&error).into())
+}
+
+/// The model that makes vectors of what is remembered, if anyone names one.
+pub(crate) fn embeddings(settings: &Settings) -> anyhow::Result<Option<EmbeddingModel>> {
+    let Some(setting) = &settings.memory_embeddings else { return Ok(None) };
+    let named = settings.named_models()?;
+    let name = &setting.value;
+    named.check(name)?;
+    if let Some(spot) = setting.origin.untrusted()
+        && settings.api_base()?.is_none()
+        && is_hosted(name, &named)
+    {
+        return Err(needs_trust(spot, &format!("sends what is remembered to {name}")).into());
+    }
+    let id = named.config.models.get(name).map_or(name.as_str(), |entry| entry.id.as_str());
+    let address = gimlet_models::Settings {
+        base: address(name, settings, &named)?,
+        ..gimlet_models::Settings::default()
+    };
+    let keys = secrets::keys(&named.providers)?;
+    resolve_embeddings(id, &address, &named.providers, &keys).map(Some).map_err(|error| usage(&error).into())
 }
 
 /// Whether an id leads off this machine. What the user named is the user's to know.

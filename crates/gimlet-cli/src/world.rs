@@ -6,16 +6,15 @@ use std::sync::Arc;
 use anyhow::Context;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gimlet::Env;
 use gimlet::approval::Approver;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
-use gimlet::event::{ActionFormat, Event, Started};
+use gimlet::event::Event;
 use gimlet::guard::Redactor;
 use gimlet::ids::RunId;
 use gimlet::journal::Observer;
-use gimlet::limits::Limits;
 use gimlet::store::{BlobId, Store, StoreError};
 use gimlet::tool::Tool;
-use gimlet::{Agent, Env};
 use gimlet_policy::{CommandPolicy, Jail};
 use gimlet_python::{Program, PythonConfig, PythonExecutor, Warmth};
 use gimlet_store::FileStore;
@@ -24,15 +23,14 @@ use gimlet_tools::patch::{PatchEntry, Patches};
 use gimlet_tools::{Kit, Root, Rules};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{ExecutorChoice, McpArgs, RunOptions};
-use crate::config::{self, Bounds, Origin, Settings};
+use crate::args::McpArgs;
+use crate::config::{self, Bounds, Settings};
 use crate::exit::UsageError;
 use crate::instructions::{self, Instructions};
 use crate::isolation::{self, Isolation};
 use crate::mcp::{self, Loudness};
-use crate::models::Found;
 use crate::patches::PatchFile;
-use crate::{home, keys, rules};
+use crate::{home, keys, memory, rules};
 
 /// The folder an agent works in, and the tools bound to it.
 pub(crate) struct Place {
@@ -43,6 +41,8 @@ pub(crate) struct Place {
     bounds: Bounds,
     policy: gimlet_policy::Policy,
     gate_enabled: bool,
+    /// What is remembered of the project, if the agent may use it.
+    memory: Option<gimlet_memory::Kit>,
     /// Tools of MCP servers.
     foreign: Vec<Arc<dyn Tool>>,
 }
@@ -52,12 +52,13 @@ impl Place {
     pub(crate) fn open(settings: &Settings) -> anyhow::Result<Place> {
         let isolation = Isolation::new(&settings.root, settings)?;
         let place = Place::at(&settings.root, settings.bounds(), isolation)?;
-        Ok(Place { gate_enabled: settings.gate_enabled.value, ..place })
+        Ok(Place { gate_enabled: settings.gate_enabled.value, memory: memory::enabled(settings)?, ..place })
     }
 
     /// The same folder for a look at tools and rules: nothing is run, so nobody asks the machine for a jail.
     pub(crate) fn to_look_at(settings: &Settings) -> anyhow::Result<Place> {
-        Place::at(&settings.root, settings.bounds(), Isolation::none("nothing is run here"))
+        let place = Place::at(&settings.root, settings.bounds(), Isolation::none("nothing is run here"))?;
+        Ok(Place { memory: memory::enabled(settings)?, ..place })
     }
 
     /// A folder, what holds for tools and code there, and what stands around them.
@@ -86,6 +87,7 @@ impl Place {
             isolation,
             policy,
             gate_enabled: true,
+            memory: None,
             bounds,
             foreign,
         })
@@ -112,17 +114,25 @@ impl Place {
         Ok(())
     }
 
-    /// All tools: the built-in ones, then those of MCP servers.
+    /// All tools: the built-in ones, those of the memory, then those of MCP servers.
     pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools = self.kit.reading();
         tools.extend(self.kit.changing());
+        tools.extend(self.memory.iter().flat_map(gimlet_memory::Kit::tools));
         tools.extend(self.foreign.iter().cloned());
         tools
     }
 
-    /// The built-in tools that only look.
+    /// The built-in tools that only look, and those of the memory.
     pub(crate) fn reading(&self) -> Vec<Arc<dyn Tool>> {
-        self.kit.reading()
+        let mut tools = self.kit.reading();
+        tools.extend(self.memory.iter().flat_map(gimlet_memory::Kit::reading));
+        tools
+    }
+
+    /// What is remembered of the project, if the agent may use it.
+    pub(crate) fn memory(&self) -> Option<&gimlet_memory::Kit> {
+        self.memory.as_ref()
     }
 
     /// The rules for commands in force here.
@@ -175,7 +185,7 @@ impl Place {
     }
 
     /// What code may use here.
-    fn python_limits(&self) -> gimlet_python::Limits {
+    pub(crate) fn python_limits(&self) -> gimlet_python::Limits {
         gimlet_python::Limits { wall: self.bounds.computation, ..gimlet_python::Limits::default() }
     }
 
@@ -204,6 +214,7 @@ impl Policy for AskBeforeEdit {
             | Effect::Write { .. }
             | Effect::Network { .. }
             | Effect::Delegate { .. }
+            | Effect::Remember { .. }
             | Effect::Opaque { .. } => gimlet::effect::AskBeforeChange.judge(effect),
         }
     }
@@ -222,74 +233,6 @@ pub(crate) fn context(place: &Place, settings: &Settings) -> String {
             String::new()
         }
     }
-}
-
-/// The agent that does the work.
-pub(crate) fn agent(
-    place: &Place,
-    found: Found,
-    options: &RunOptions,
-    settings: &Settings,
-    imports: &[String],
-    limits: Limits,
-    context: String,
-) -> anyhow::Result<Arc<Agent>> {
-    let action = options.acting(found.manner.action);
-    if action == ActionFormat::Tools && options.executor == Some(ExecutorChoice::Docker) {
-        return Err(UsageError::new("`--executor docker` runs code, and this agent acts by tools")
-            .hint("`--action code`, or `--sandbox docker` for commands")
-            .into());
-    }
-    let mut builder = Agent::builder(found.model)
-        .tools(place.tools())
-        .action(action)
-        .dialect(found.manner.dialect)
-        .constrain(found.manner.constrain)
-        .limits(limits)
-        .context(context);
-    if let Some(gate) = place.gate() {
-        builder = builder.check(gate);
-    }
-    if action == ActionFormat::Code {
-        builder = match options.executor.unwrap_or_default() {
-            ExecutorChoice::Python => {
-                let executor = python(place.python_limits(), imports, Warmth::Warm)?;
-                // The interpreter gets ready while the model thinks about its first reply.
-                executor.warm_up();
-                builder.executor(executor)
-            }
-            ExecutorChoice::Docker => {
-                let imports = &options.imports.imports;
-                builder.executor(isolation::executor(settings, imports, place.python_limits())?)
-            }
-        };
-    }
-    builder.build().map_err(|error| UsageError::new(error.to_string()).into())
-}
-
-/// Changes to what a new run's code may import. An agent that writes none needs none.
-pub(crate) fn new_imports(
-    action: ActionFormat,
-    options: &RunOptions,
-    settings: &Settings,
-) -> anyhow::Result<Vec<String>> {
-    match action {
-        ActionFormat::Code => settings.imports(&options.imports.imports),
-        ActionFormat::Tools => Ok(Vec::new()),
-    }
-}
-
-/// Changes to what an earlier run's code may import: what it could before, its replay must find again, unless the
-/// command line says otherwise.
-pub(crate) fn kept_imports(
-    started: &Started,
-    options: &RunOptions,
-    settings: &Settings,
-) -> anyhow::Result<Vec<String>> {
-    if options.imports.imports.is_empty() {
-        return Ok(serde_json::from_value(started.executor["imports"].clone()).unwrap_or_default());
-    }
-    new_imports(started.action, options, settings)
 }
 
 /// The hidden subcommand that is the sandbox's worker.
@@ -335,28 +278,6 @@ impl Store for Blobs {
 
     fn get<'a>(&'a self, blob: &'a BlobId) -> BoxFuture<'a, Result<Vec<u8>, StoreError>> {
         self.0.get(blob)
-    }
-}
-
-/// Most steps of a new run in containers when nobody says otherwise: each of its steps may do a great deal.
-const DOCKER_STEPS: u32 = 10;
-
-/// The limits of a new run.
-pub(crate) fn new_limits(options: &RunOptions, settings: &Settings) -> Limits {
-    let max_steps = match (&settings.max_steps.origin, options.executor) {
-        (Origin::Default, Some(ExecutorChoice::Docker)) => DOCKER_STEPS,
-        _ => settings.max_steps.value,
-    };
-    limits(options, Limits { max_steps, ..Limits::default() })
-}
-
-/// The limits of a run: what was said on the command line, else what `base` holds.
-pub(crate) fn limits(options: &RunOptions, base: Limits) -> Limits {
-    Limits {
-        max_steps: options.max_steps.unwrap_or(base.max_steps),
-        max_seconds: options.timeout.or(base.max_seconds),
-        max_tokens: options.token_budget.or(base.max_tokens),
-        ..base
     }
 }
 

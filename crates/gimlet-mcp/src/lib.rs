@@ -11,6 +11,6 @@ mod error;
 mod process;
 pub mod server;
 
-pub use client::{Ground, Health, HealthRow, Servers, Voice, check};
+pub use client::{Ground, Health, HealthRow, Servers, Voice, check, prefix};
 pub use error::McpError;
 pub use process::Reaper;

@@ -1,12 +1,13 @@
 //! Language models for Gimlet.
 //!
 //! [`wire`] is what the three protocols say, and pure. [`transport`] and [`http`] send it. [`providers`] and
-//! [`resolve`] find a model by its id and decide who gets a key. [`layer`] holds the wrappers (retry, rate limit,
+//! [`resolve`] find a model by its id and decide who gets a key. [`embed`] makes vectors. [`layer`] holds the wrappers (retry, rate limit,
 //! concurrency, router, budget, cassettes) and [`config`] stacks them. [`catalog`] lists, grades and chooses.
 #![forbid(unsafe_code)]
 
 pub mod catalog;
 pub mod config;
+pub mod embed;
 pub mod http;
 pub mod keys;
 pub mod layer;
@@ -19,10 +20,11 @@ mod stop;
 pub mod transport;
 pub mod wire;
 
+pub use embed::EmbeddingModel;
 pub use http::HttpModel;
 pub use keys::Keys;
 pub use providers::Providers;
 pub use reqwest::Url;
-pub use resolve::{Base, Located, Resolved, Settings, locate, resolve};
+pub use resolve::{Base, Located, Resolved, Settings, locate, resolve, resolve_embeddings};
 pub use script::Script;
 pub use scripted::ScriptedModel;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use gimlet::model::Model;
 use reqwest::Url;
 
-use crate::catalog::Profile;
+use crate::catalog::{Profile, Server};
+use crate::embed::EmbeddingModel;
 use crate::http::HttpModel;
 use crate::keys::Keys;
 use crate::providers::{Cost, Place, Provider, Providers};
@@ -146,6 +147,12 @@ pub enum ResolveError {
         /// The address, without credentials.
         url: String,
     },
+    /// A script, a recording, or a provider without vectors.
+    #[error("`{id}` cannot make embeddings")]
+    NoEmbeddings {
+        /// The id.
+        id: String,
+    },
     /// The script cannot be used.
     #[error(transparent)]
     Script(#[from] ScriptError),
@@ -165,6 +172,9 @@ impl ResolveError {
             ResolveError::NoKey { .. } => Some(
                 "set it in the environment, or in keys.toml of the data directory; keys in .env are not used",
             ),
+            ResolveError::NoEmbeddings { .. } => {
+                Some("name an embedding model, such as ollama/nomic-embed-text")
+            }
             ResolveError::BadAddress { .. } | ResolveError::Script(_) | ResolveError::Transport(_) => None,
         }
     }
@@ -204,6 +214,67 @@ pub fn locate(id: &str, settings: &Settings, providers: &Providers) -> Result<Op
     }))
 }
 
+/// Finds a model that makes vectors by its id.
+pub fn resolve_embeddings(
+    id: &str,
+    settings: &Settings,
+    providers: &Providers,
+    keys: &Keys,
+) -> Result<EmbeddingModel, ResolveError> {
+    if id.starts_with("scripted/") || id.starts_with(REPLAY) {
+        return Err(ResolveError::NoEmbeddings { id: id.to_owned() });
+    }
+    let reach = reach(id, settings, providers, keys)?;
+    if reach.origin.provider().wire == Wire::Anthropic {
+        return Err(ResolveError::NoEmbeddings { id: id.to_owned() });
+    }
+    let (transport, base) = (reach.transport(settings)?, reach.base.clone());
+    Ok(EmbeddingModel::new(id, reach.name, Server::new(reach.origin.provider().wire, base, transport)))
+}
+
+/// A model's address, and what is shown there.
+struct Reach<'a> {
+    origin: Origin,
+    /// The model's name there.
+    name: &'a str,
+    base: Url,
+    place: Place,
+    key: Key,
+    key_withheld: Option<String>,
+}
+
+impl Reach<'_> {
+    fn transport(&self, settings: &Settings) -> Result<Transport, TransportError> {
+        let timeouts = settings.timeouts.unwrap_or(match self.place {
+            Place::Local => Timeouts::LOCAL,
+            Place::Hosted => Timeouts::HOSTED,
+        });
+        Transport::new(&self.base, timeouts, self.key.clone(), settings.proxy.as_deref())
+    }
+}
+
+fn reach<'a>(
+    id: &'a str,
+    settings: &Settings,
+    providers: &Providers,
+    keys: &Keys,
+) -> Result<Reach<'a>, ResolveError> {
+    let (origin, name) = split(id, settings, providers)?;
+    let provider = origin.provider();
+    if name.is_empty() {
+        return Err(ResolveError::NoName { id: id.to_owned() });
+    }
+    let base = settings.base.as_ref().map_or(&provider.base, Base::url).clone();
+    if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
+        let mut url = base;
+        let _no_host = url.set_username("").and(url.set_password(None));
+        return Err(ResolveError::BadAddress { url: url.into() });
+    }
+    let place = if settings.base.is_some() && is_loopback(&base) { Place::Local } else { provider.place };
+    let (key, key_withheld) = key_for(&origin, settings.base.as_ref(), place, keys)?;
+    Ok(Reach { origin, name, base, place, key, key_withheld })
+}
+
 /// Finds a model by its id.
 pub fn resolve(
     id: &str,
@@ -215,19 +286,10 @@ pub fn resolve(
         let script = Script::load(Path::new(file))?;
         return Ok(Resolved::Scripted(ScriptedModel::new(id, script)));
     }
-    let (origin, name) = split(id, settings, providers)?;
+    let reach = reach(id, settings, providers, keys)?;
+    let transport = reach.transport(settings)?;
+    let Reach { origin, name, base, place, key_withheld, .. } = reach;
     let provider = origin.provider();
-    if name.is_empty() {
-        return Err(ResolveError::NoName { id: id.to_owned() });
-    }
-    let base = settings.base.as_ref().map_or(&provider.base, Base::url);
-    if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
-        let mut url = base.clone();
-        let _no_host = url.set_username("").and(url.set_password(None));
-        return Err(ResolveError::BadAddress { url: url.into() });
-    }
-    let place = if settings.base.is_some() && is_loopback(base) { Place::Local } else { provider.place };
-    let (key, key_withheld) = key_for(&origin, settings.base.as_ref(), place, keys)?;
     let facts = provider.facts(name);
     let context = settings.context.or(facts.and_then(|facts| facts.context)).unwrap_or(provider.context);
     let mut quirks = provider.quirks;
@@ -244,11 +306,6 @@ pub fn resolve(
         quirks,
         ..WireOptions::new(name)
     };
-    let timeouts = settings.timeouts.unwrap_or(match place {
-        Place::Local => Timeouts::LOCAL,
-        Place::Hosted => Timeouts::HOSTED,
-    });
-    let transport = Transport::new(base, timeouts, key, settings.proxy.as_deref())?;
     let facts = Facts {
         provider: provider.prefix.clone(),
         place,
@@ -256,7 +313,7 @@ pub fn resolve(
         cost: provider.cost(name, place),
         key_withheld,
     };
-    Ok(Resolved::Http { model: HttpModel::new(id, provider.wire, base, transport, options), facts })
+    Ok(Resolved::Http { model: HttpModel::new(id, provider.wire, &base, transport, options), facts })
 }
 
 /// Where a provider's description comes from.

@@ -11,7 +11,7 @@ use gimlet::model::{Model, Request};
 use gimlet_models::providers::{Cost, Place, Price};
 use gimlet_models::resolve::{Facts, ResolveError};
 use gimlet_models::wire::{Extra, LengthField, Wire};
-use gimlet_models::{Base, HttpModel, Keys, Providers, Resolved, Settings, resolve};
+use gimlet_models::{Base, HttpModel, Keys, Providers, Resolved, Settings, resolve, resolve_embeddings};
 use raw_server::{Act, Server, answer};
 
 fn keys() -> Keys {
@@ -251,4 +251,34 @@ fn a_key_file_is_read_only_when_nobody_else_can() {
         "{error:?}"
     );
     assert!(Keys::default().add_file(&dir.path().join("none")).is_err());
+}
+
+#[tokio::test]
+async fn vectors_come_in_order_from_where_the_model_is_and_keys_stay_with_the_user() {
+    let providers = Providers::built_in().unwrap();
+    let texts = ["one".to_owned(), "two".to_owned()];
+    let ollama = r#"{"embeddings": [[1, 0], [0, 1]]}"#;
+    let openai = r#"{"data": [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}]}"#;
+    for (id, path, said, base, settings, key) in [
+        ("ollama/e", "/api/embed", ollama, "", user as fn(&str) -> Settings, false),
+        ("openai/e", "/v1/embeddings", openai, "", user, true),
+        ("openai/e", "/v2/embeddings", openai, "/v2/", user, true),
+        ("openai/e", "/v1/embeddings", openai, "", project, false),
+    ] {
+        let server =
+            Server::start(vec![Act::Send(answer("200 OK", &[("content-type", "application/json")], said))])
+                .await;
+        let settings = settings(&format!("{}{base}", server.base));
+        let model = resolve_embeddings(id, &settings, &providers, &keys()).unwrap();
+        assert_eq!(model.embed(&texts).await.unwrap(), [[1.0, 0.0], [0.0, 1.0]], "{id}");
+        let asked = server.asked().remove(0);
+        assert!(asked.head.starts_with(&format!("POST {path} ")), "{}", asked.head);
+        assert_eq!(asked.head.contains("OPENAI_API_KEY-value"), key, "{id} {path}: {}", asked.head);
+        assert_eq!(asked.body, serde_json::json!({"model": "e", "input": texts}));
+    }
+    for id in ["anthropic/claude", "scripted/x.toml"] {
+        let error = resolve_embeddings(id, &Settings::default(), &providers, &keys()).unwrap_err();
+        assert!(matches!(error, ResolveError::NoEmbeddings { .. }), "{error}");
+        assert!(error.hint().unwrap().contains("embedding model"));
+    }
 }

@@ -284,6 +284,7 @@ impl EffectPolicy for CommandPolicy {
             | Effect::Write { .. }
             | Effect::Network { .. }
             | Effect::Delegate { .. }
+            | Effect::Remember { .. }
             | Effect::Opaque { .. } => Ok(Verdict::Allow),
         }
     }

@@ -6,6 +6,7 @@
 use std::io::{self, Read, Write};
 
 use gimlet::cell::{CellEnd, Stream};
+use gimlet::context::Variable;
 use gimlet::tool::ToolFailure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,9 @@ pub enum FromWorker {
         fate: Fate,
         /// Whether the session can go on in this process.
         health: Health,
+        /// The variables of the session, the latest last.
+        #[serde(default)]
+        variables: Vec<Variable>,
     },
     /// The cell ended because of `Stop`.
     Stopped {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use gimlet::event::{ActionFormat, Event, EventKind, FinishState, Finished, Started, Suspension};
 use gimlet::ids::RunId;
+use gimlet::message::Usage;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -118,10 +119,10 @@ impl Told {
                 self.ended = None;
             }
             EventKind::StepStarted { step } if event.path.is_root() => self.steps = self.steps.max(*step),
-            EventKind::ModelMessage(message) => {
-                // As far as the index can count, so that a server's nonsense is the same nonsense in every list.
-                self.tokens = self.tokens.saturating_add(message.usage.total()).min(i64::MAX.unsigned_abs());
-            }
+            EventKind::ModelMessage(message) => self.spend(message.usage),
+            EventKind::Plan(plan) => self.spend(plan.usage),
+            EventKind::ContextCompacted(compacted) => self.spend(compacted.usage),
+            EventKind::ActionChanged(change) => self.action = change.action,
             EventKind::RunSuspended { reason } => self.ended = Some(suspended(reason)),
             EventKind::RunFinished(finished) => self.finish(finished),
             EventKind::RunFailed { .. } => self.ended = Some(RunStatus::Failed),
@@ -140,10 +141,17 @@ impl Told {
             | EventKind::ApprovalDecided { .. }
             | EventKind::AgentStarted(_)
             | EventKind::AgentFinished(_)
+            | EventKind::ModelAsked { .. }
+            | EventKind::PlanRequested
             | EventKind::ContextPruned(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => {}
         }
+    }
+
+    fn spend(&mut self, usage: Usage) {
+        // As far as the index can count, so that a server's nonsense is the same nonsense in every list.
+        self.tokens = self.tokens.saturating_add(usage.total()).min(i64::MAX.unsigned_abs());
     }
 
     fn start(&mut self, started: &Started) {

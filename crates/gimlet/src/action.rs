@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::event::{ActionFormat, FeedbackReason, FinishState};
 use crate::parse;
+use crate::plan;
 use crate::state::{CallRecord, CallStatus, Phase, State, Stop};
 
 /// The next thing a driver performs.
@@ -16,6 +17,10 @@ pub enum Action {
         /// Whether the step is still to be recorded as begun.
         begin: bool,
     },
+    /// Ask the model for a plan.
+    Plan,
+    /// Go on in the format of tool calls: the model's code cannot be read.
+    FallBack,
     /// Tell the model something.
     Tell {
         /// Why.
@@ -53,10 +58,13 @@ pub fn next_action(state: &State) -> Action {
         return Action::Rest(stop.clone());
     }
     match &state.phase {
+        Phase::Ready | Phase::Stuck(_) if falls_back(state) => Action::FallBack,
         Phase::Ready if over_budget(state) => Action::GiveUp(FinishState::TokenBudget),
         Phase::Ready if state.step >= state.limits.max_steps && !state.closing => {
             Action::Tell { reason: FeedbackReason::LastAnswer, text: LAST_ANSWER.into() }
         }
+        Phase::Ready if plan::is_due(state) => Action::Plan,
+        Phase::Planning => Action::Plan,
         Phase::Ready => Action::Sample { step: state.step + 1, begin: true },
         Phase::Sampling => Action::Sample { step: state.step, begin: false },
         Phase::Stuck(reason) => Action::Tell { reason: *reason, text: correction(state, *reason) },
@@ -74,7 +82,13 @@ pub fn next_action(state: &State) -> Action {
 
 const LAST_ANSWER: &str = "You have used all your steps. Do not call tools any more. Give your best final answer now, from what you know.";
 
-fn over_budget(state: &State) -> bool {
+/// Code that could not be read once, after a correction, and after another one under a schema.
+fn falls_back(state: &State) -> bool {
+    state.action == ActionFormat::Code && state.unread > 2 && !state.closing
+}
+
+/// Whether an agent has spent all tokens it may, those of its sub-agents included.
+pub(crate) fn over_budget(state: &State) -> bool {
     state.limits.max_tokens.is_some_and(|most| state.usage.total() >= most)
 }
 
@@ -91,13 +105,12 @@ fn correction(state: &State, reason: FeedbackReason) -> String {
         }
         FeedbackReason::Empty => "Your reply was empty. Act, or give your final answer.",
         FeedbackReason::Cut => "Your reply was cut off at the token limit. Reply again, much shorter.",
-        FeedbackReason::AnswerRefused | FeedbackReason::LastAnswer => "",
+        FeedbackReason::AnswerRefused | FeedbackReason::AnswerMisshapen | FeedbackReason::LastAnswer => "",
     };
     if state.malformed > 1 || reason == FeedbackReason::Cut {
         return what.to_owned();
     }
-    let format = state.started.as_ref().map_or(ActionFormat::Tools, |started| started.action);
-    format!("{what}\n{}", parse::right_shape(format))
+    format!("{what}\n{}", parse::right_shape(state.action))
 }
 
 fn to_u32(n: usize) -> u32 {

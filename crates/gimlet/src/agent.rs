@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::approval::Asking;
 use crate::cell::Executor;
 use crate::constrain::{self, Constrain};
 use crate::effect::Policy;
@@ -11,6 +12,8 @@ use crate::event::{ActionFormat, Dialect};
 use crate::hook::{Check, Hook};
 use crate::limits::Limits;
 use crate::model::{Model, Sampling};
+use crate::output::Form;
+use crate::plan::Planning;
 use crate::run::{Ending, Env, Run, RunError};
 use crate::tool::{Tool, TypedTool, tool};
 use crate::toolbox::{Toolbox, ToolboxError, is_callable_name};
@@ -26,6 +29,7 @@ pub struct Agent {
     pub(crate) instructions: String,
     pub(crate) context: String,
     pub(crate) limits: Limits,
+    pub(crate) plan: Planning,
     pub(crate) sampling: Sampling,
     pub(crate) constrain: Constrain,
     /// The schema of an action of this agent.
@@ -34,6 +38,22 @@ pub struct Agent {
     pub(crate) checks: Vec<Arc<dyn Check>>,
     pub(crate) policies: Vec<Arc<dyn Policy>>,
     pub(crate) executor: Option<Arc<dyn Executor>>,
+    /// The form of its answer, if it must have one.
+    pub(crate) form: Option<Form>,
+    /// Who answers its questions.
+    pub(crate) asking: Asking,
+    /// What its caller gets to know.
+    pub(crate) report: Report,
+}
+
+/// What the agent that called another gets to know when it is done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Report {
+    /// Its answer.
+    #[default]
+    Answer,
+    /// Its answer, and what it read, changed and ran, as the log knows it.
+    Summary,
 }
 
 /// Why an agent cannot be built.
@@ -45,9 +65,17 @@ pub enum BuildError {
     /// Its name cannot be called.
     #[error("`{0}` cannot be an agent's name: it must be a Python identifier")]
     BadName(String),
+    /// The form of its answer is none.
+    #[error("the schema of the answer is not valid: {0}")]
+    BadOutput(String),
     /// It is to write code and has nothing to run it with.
     #[error("an agent that acts by code needs an executor")]
     NoExecutor,
+}
+
+/// What is wrong with the schema of an answer, if anything is.
+pub fn output_problem(schema: &Value) -> Option<String> {
+    Form::new(schema.clone()).err()
 }
 
 impl Agent {
@@ -64,12 +92,16 @@ impl Agent {
                 instructions: String::new(),
                 context: String::new(),
                 limits: Limits::default(),
+                plan: Planning::default(),
                 sampling: Sampling::default(),
                 constrain: Constrain::default(),
                 hooks: Vec::new(),
                 checks: Vec::new(),
                 policies: Vec::new(),
                 executor: None,
+                output: None,
+                asking: Asking::default(),
+                report: Report::default(),
             },
         }
     }
@@ -87,6 +119,14 @@ impl Agent {
     /// Its limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// What it is told beside the standing prompt, given how it acts: its instructions, and the form of its answer.
+    pub(crate) fn told(&self, action: ActionFormat) -> String {
+        match &self.form {
+            Some(form) => format!("{}\n\n{}", self.instructions.trim(), form.told(action)),
+            None => self.instructions.clone(),
+        }
     }
 
     /// Runs a task in an environment that keeps nothing: the shortest way to an answer.
@@ -110,12 +150,16 @@ struct Parts {
     instructions: String,
     context: String,
     limits: Limits,
+    plan: Planning,
     sampling: Sampling,
     constrain: Constrain,
     hooks: Vec<Arc<dyn Hook>>,
     checks: Vec<Arc<dyn Check>>,
     policies: Vec<Arc<dyn Policy>>,
     executor: Option<Arc<dyn Executor>>,
+    output: Option<Value>,
+    asking: Asking,
+    report: Report,
 }
 
 impl AgentBuilder {
@@ -188,6 +232,13 @@ impl AgentBuilder {
         self
     }
 
+    /// When it plans.
+    #[must_use]
+    pub fn plan(mut self, plan: Planning) -> Self {
+        self.agent.plan = plan;
+        self
+    }
+
     /// How its model writes.
     #[must_use]
     pub fn sampling(mut self, sampling: Sampling) -> Self {
@@ -230,6 +281,27 @@ impl AgentBuilder {
         self
     }
 
+    /// The JSON schema its answer must fit. An answer that does not is sent back twice; then the agent has failed.
+    #[must_use]
+    pub fn output(mut self, schema: Value) -> Self {
+        self.agent.output = Some(schema);
+        self
+    }
+
+    /// Who answers its questions, and those of the agents it calls. It can only tighten what holds for its caller.
+    #[must_use]
+    pub fn asking(mut self, asking: Asking) -> Self {
+        self.agent.asking = asking;
+        self
+    }
+
+    /// What the agent that calls it gets to know.
+    #[must_use]
+    pub fn report(mut self, report: Report) -> Self {
+        self.agent.report = report;
+        self
+    }
+
     /// The agent.
     pub fn build(self) -> Result<Arc<Agent>, BuildError> {
         let parts = self.agent;
@@ -251,12 +323,16 @@ impl AgentBuilder {
             instructions: parts.instructions,
             context: parts.context,
             limits: parts.limits,
+            plan: parts.plan,
             sampling: parts.sampling,
             constrain: parts.constrain,
             hooks: parts.hooks,
             checks: parts.checks,
             policies: parts.policies,
             executor: parts.executor,
+            form: parts.output.map(Form::new).transpose().map_err(BuildError::BadOutput)?,
+            asking: parts.asking,
+            report: parts.report,
         }))
     }
 }

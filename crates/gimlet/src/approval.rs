@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::digest::digest_json;
 use crate::effect::Effect;
+use crate::event::agents_of;
 use crate::ids::RunId;
 
 /// A question to a person.
@@ -31,9 +32,38 @@ pub struct ApprovalRequest {
     pub effects: Vec<Effect>,
     /// Why it must be asked.
     pub reason: String,
+    /// Who has to answer.
+    #[serde(default, skip_serializing_if = "Asking::is_open")]
+    pub asking: Asking,
     /// What to look at before deciding, such as a diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+}
+
+impl ApprovalRequest {
+    /// Names of the agents on the way from the main agent to the one that asks; none for the main agent itself.
+    pub fn askers(&self) -> impl Iterator<Item = &str> {
+        agents_of(&self.asker)
+    }
+}
+
+/// Who answers the questions of an agent. The order is strictness: an agent and those that called it combine by `max`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asking {
+    /// Whoever the run has for that; nobody in particular.
+    #[default]
+    Open,
+    /// A person: nothing that agrees on its own does.
+    Person,
+    /// Nobody: what would have to be asked is refused.
+    Nobody,
+}
+
+impl Asking {
+    fn is_open(&self) -> bool {
+        *self == Asking::Open
+    }
 }
 
 /// The hash a grant is bound to.
@@ -90,13 +120,18 @@ impl Approver for DenyAll {
     }
 }
 
-/// Says yes to everything that may be asked. It cannot pass a policy's denial.
+/// Says yes to everything that may be asked. It passes neither a policy's denial nor an agent that asks a person.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ApproveAll;
 
 impl Approver for ApproveAll {
-    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, Decision> {
-        Box::pin(async { Decision::Approve { scope: Scope::Once } })
+    fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, Decision> {
+        Box::pin(async move {
+            match request.asking {
+                Asking::Open => Decision::Approve { scope: Scope::Once },
+                Asking::Person | Asking::Nobody => Decision::Deny { feedback: None },
+            }
+        })
     }
 }
 

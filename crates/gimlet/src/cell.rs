@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::context::Variable;
 use crate::tool::{ToolFailure, ToolSpec};
 
 /// Starts sessions.
@@ -42,6 +43,11 @@ pub trait Session: Send + Sync {
     /// Whether it can run another cell. A dead session is rebuilt by replay.
     fn is_alive(&self) -> bool {
         true
+    }
+
+    /// The variables there are after the last cell, the latest last; none when nobody knows.
+    fn variables(&self) -> Vec<Variable> {
+        Vec::new()
     }
 
     /// What weakens this session, such as a missing kernel layer; told to the person once.

@@ -38,7 +38,7 @@ impl Constrain {
 }
 
 fn writes_code(state: &State) -> bool {
-    state.started.as_ref().is_some_and(|started| started.action == ActionFormat::Code)
+    state.action == ActionFormat::Code
 }
 
 /// The schema of an action: one of the calls there are, or a program.

@@ -40,6 +40,13 @@ pub enum Effect {
         /// Name of the agent.
         agent: String,
     },
+    /// Keeps something in the agent's own memory of this project, where only its owner can take it away again.
+    Remember {
+        /// What kind of thing.
+        what: String,
+        /// SHA-256 of all that is kept.
+        digest: String,
+    },
     /// Something the runtime cannot see into, such as a tool of a foreign server.
     Opaque {
         /// What is known about it, for the person who decides.
@@ -53,9 +60,11 @@ impl Effect {
     pub fn changes_world(&self) -> bool {
         match self {
             Effect::Read { .. } | Effect::Delegate { .. } => false,
-            Effect::Write { .. } | Effect::Run { .. } | Effect::Network { .. } | Effect::Opaque { .. } => {
-                true
-            }
+            Effect::Write { .. }
+            | Effect::Run { .. }
+            | Effect::Network { .. }
+            | Effect::Remember { .. }
+            | Effect::Opaque { .. } => true,
         }
     }
 }
@@ -94,14 +103,14 @@ pub trait Policy: Send + Sync {
     fn judge(&self, effect: &Effect) -> Result<Verdict, PolicyError>;
 }
 
-/// The policy in force when none was given: look, delegate, and ask for everything else.
+/// The policy in force when none was given: look, delegate, remember, and ask for everything else.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AskBeforeChange;
 
 impl Policy for AskBeforeChange {
     fn judge(&self, effect: &Effect) -> Result<Verdict, PolicyError> {
         Ok(match effect {
-            Effect::Read { .. } | Effect::Delegate { .. } => Verdict::Allow,
+            Effect::Read { .. } | Effect::Delegate { .. } | Effect::Remember { .. } => Verdict::Allow,
             Effect::Write { .. } => Verdict::Ask("it changes a file".into()),
             Effect::Run { .. } => Verdict::Ask("it runs a command".into()),
             Effect::Network { .. } => Verdict::Ask("it uses the network".into()),

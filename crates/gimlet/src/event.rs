@@ -9,10 +9,12 @@ use serde_json::Value;
 
 use crate::approval::{ApprovalRequest, Decision};
 use crate::cell::{CellEnd, Stream};
+use crate::context::{Compacted, Variable};
 use crate::effect::Effect;
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::message::{Finish, Thinking, ToolCall, Usage};
+use crate::plan::{Plan, Planning};
 use crate::store::BlobId;
 use crate::work::Work;
 
@@ -58,9 +60,50 @@ impl Event {
             | EventKind::ApprovalRequested(_)
             | EventKind::AgentStarted(_)
             | EventKind::AgentFinished(_)
+            | EventKind::ModelAsked { .. }
+            | EventKind::PlanRequested
+            | EventKind::Plan(_)
             | EventKind::ContextPruned(_)
+            | EventKind::ContextCompacted(_)
+            | EventKind::ActionChanged(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => false,
+        }
+    }
+}
+
+impl EventKind {
+    /// What a model was paid for what this tells of.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        match self {
+            EventKind::ModelMessage(message) => Some(message.usage),
+            EventKind::Plan(plan) => Some(plan.usage),
+            EventKind::ContextCompacted(compacted) => Some(compacted.usage),
+            EventKind::RunStarted(_)
+            | EventKind::RunResumed { .. }
+            | EventKind::StepStarted { .. }
+            | EventKind::ModelDelta { .. }
+            | EventKind::Feedback { .. }
+            | EventKind::UserMessage { .. }
+            | EventKind::ToolRequested { .. }
+            | EventKind::ToolStarted { .. }
+            | EventKind::ToolFinished(_)
+            | EventKind::CellStarted { .. }
+            | EventKind::CellOutput { .. }
+            | EventKind::CellFinished { .. }
+            | EventKind::ApprovalRequested(_)
+            | EventKind::ApprovalDecided { .. }
+            | EventKind::AgentStarted(_)
+            | EventKind::AgentFinished(_)
+            | EventKind::ModelAsked { .. }
+            | EventKind::PlanRequested
+            | EventKind::ContextPruned(_)
+            | EventKind::ActionChanged(_)
+            | EventKind::Warning { .. }
+            | EventKind::RunSuspended { .. }
+            | EventKind::RunFinished(_)
+            | EventKind::RunFailed { .. }
+            | EventKind::Unknown => None,
         }
     }
 }
@@ -90,6 +133,20 @@ impl AgentPath {
         }
     }
 
+    /// Whether this agent was called by the other one, or by one that was.
+    pub fn is_below(&self, other: &AgentPath) -> bool {
+        match self.0.strip_prefix(other.0.as_str()) {
+            Some(rest) if other.is_root() => !rest.is_empty(),
+            Some(rest) => rest.starts_with('/'),
+            None => false,
+        }
+    }
+
+    /// Names of the agents on the way from the main agent to this one.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        agents_of(&self.0)
+    }
+
     /// Whether this is the main agent.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
@@ -104,6 +161,12 @@ impl AgentPath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Names of the agents of a path as text.
+pub(crate) fn agents_of(path: &str) -> impl Iterator<Item = &str> {
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    parts.map(|part| part.split_once(':').map_or(part, |(agent, _)| agent))
 }
 
 /// What can happen.
@@ -122,6 +185,9 @@ pub enum EventKind {
         root: String,
         /// The limits from here on.
         limits: Limits,
+        /// When the agent plans from here on.
+        #[serde(default, skip_serializing_if = "Planning::is_never")]
+        plan: Planning,
     },
     /// The model is about to be asked.
     #[serde(rename = "step.started")]
@@ -209,6 +275,9 @@ pub enum EventKind {
         /// Whether the observation leaves something out.
         #[serde(default)]
         truncated: bool,
+        /// The variables there are now, the latest last; none when nobody knows.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        variables: Vec<Variable>,
         /// How long it took.
         seconds: f64,
     },
@@ -224,6 +293,20 @@ pub enum EventKind {
         #[serde(flatten)]
         decision: Decision,
     },
+    /// The model is about to be asked for something beside its steps.
+    #[serde(rename = "model.asked")]
+    ModelAsked {
+        /// What for.
+        purpose: Purpose,
+        /// What it is asked.
+        text: String,
+    },
+    /// The person wants a plan, or a new one, before the next step.
+    #[serde(rename = "plan.requested")]
+    PlanRequested,
+    /// A plan, or that there is none.
+    #[serde(rename = "plan")]
+    Plan(Box<Plan>),
     /// A sub-agent begins; the event carries its path.
     #[serde(rename = "agent.started")]
     AgentStarted(Started),
@@ -233,6 +316,12 @@ pub enum EventKind {
     /// Old observations give way to keep the conversation within the model's window.
     #[serde(rename = "context.pruned")]
     ContextPruned(Pruned),
+    /// Old steps give way to a summary, for the same reason.
+    #[serde(rename = "context.compacted")]
+    ContextCompacted(Box<Compacted>),
+    /// The agent acts in another way from here on.
+    #[serde(rename = "action.changed")]
+    ActionChanged(Box<ActionChange>),
     /// Something the person should know that stops nothing.
     #[serde(rename = "warning")]
     Warning {
@@ -277,6 +366,9 @@ pub struct Started {
     pub root: String,
     /// What it may spend.
     pub limits: Limits,
+    /// When it plans.
+    #[serde(default, skip_serializing_if = "Planning::is_never")]
+    pub plan: Planning,
     /// Its standing instructions.
     pub system: String,
     /// What it reads before its task, such as notes the project keeps for agents. Untrusted, and marked as such.
@@ -319,6 +411,21 @@ pub enum Dialect {
     Native,
     /// As text, for models whose template knows no tools.
     Text,
+}
+
+/// Another way to act, for a model that could not keep to the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionChange {
+    /// How it acts now.
+    pub action: ActionFormat,
+    /// How tools and results are written now.
+    pub dialect: Dialect,
+    /// The standing instructions from here on.
+    pub system: String,
+    /// What the model is told.
+    pub text: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// A reply as the parser understood it.
@@ -383,6 +490,26 @@ pub struct Elided {
     pub of: String,
     /// How long it is.
     pub chars: usize,
+    /// How it begins.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub begins: String,
+    /// How many bytes of its beginning stay, where more than a line can.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub kept: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// What a model is asked for beside its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// A plan.
+    Plan,
+    /// A summary of what is to leave the conversation.
+    Summary,
 }
 
 /// Why the runtime speaks to the model.
@@ -397,6 +524,8 @@ pub enum FeedbackReason {
     Cut,
     /// A check refused the final answer.
     AnswerRefused,
+    /// The final answer does not have the form that is asked for.
+    AnswerMisshapen,
     /// The step limit is reached: one last answer is asked for.
     LastAnswer,
 }

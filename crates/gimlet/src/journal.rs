@@ -1,8 +1,10 @@
 //! The one place where events are made. Numbering, logging, folding and showing an event happen here, in that order,
 //! so that every reader sees the same sequence.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::action::over_budget;
 use crate::event::{AgentPath, Event, EventKind};
 use crate::ids::{Clock, RunId};
 use crate::state::State;
@@ -31,6 +33,8 @@ struct Log {
     observers: Vec<Arc<dyn Observer>>,
     /// Number of the last event. Held while an event is taken by the store, so that numbers and lines agree.
     seq: Mutex<u64>,
+    /// How many sub-agents were started.
+    agents: AtomicU32,
 }
 
 impl Journal {
@@ -45,7 +49,9 @@ impl Journal {
         let path = AgentPath::default();
         let state = State::fold(history, &path);
         let seq = history.last().map_or(0, |event| event.seq);
-        let log = Arc::new(Log { run, store, clock, observers, seq: Mutex::new(seq) });
+        let started = history.iter().filter(|event| matches!(event.kind, EventKind::AgentStarted(_))).count();
+        let agents = AtomicU32::new(u32::try_from(started).unwrap_or(u32::MAX));
+        let log = Arc::new(Log { run, store, clock, observers, seq: Mutex::new(seq), agents });
         Arc::new(Journal { log, path, parent: None, state: Mutex::new(state) })
     }
 
@@ -73,15 +79,39 @@ impl Journal {
             let durable = self.log.store.append(&event);
             *seq = event.seq;
             lock(&self.state).apply(&event);
-            if let (EventKind::AgentFinished(finished), Some(parent)) = (&event.kind, &self.parent) {
-                lock(&parent.state).absorb(finished);
-            }
+            self.tell_callers(&event.kind);
             for observer in &self.log.observers {
                 observer.observe(&event);
             }
             durable
         };
         durable.await
+    }
+
+    /// What an agent spends counts for everyone above it at once, so that agents at work side by side cannot spend the
+    /// same tokens twice; what it did counts when it is done.
+    fn tell_callers(&self, kind: &EventKind) {
+        if let Some(usage) = kind.usage() {
+            self.callers().for_each(|caller| lock(&caller.state).usage += usage);
+        } else if let (EventKind::AgentFinished(finished), Some(parent)) = (kind, &self.parent) {
+            lock(&parent.state).work.absorb(&finished.work);
+        }
+    }
+
+    /// The agents above this one, the nearest first.
+    fn callers(&self) -> impl Iterator<Item = &Journal> {
+        std::iter::successors(self.parent.as_deref(), |journal| journal.parent.as_deref())
+    }
+
+    /// Whether an agent above this one has spent all it may.
+    pub(crate) fn callers_are_spent(&self) -> bool {
+        self.callers().any(|caller| caller.with_state(over_budget))
+    }
+
+    /// Counts one more sub-agent of the run, unless there were `most` already.
+    pub(crate) fn admit(&self, most: u32) -> bool {
+        let admit = |count: u32| (count < most).then_some(count + 1);
+        self.log.agents.fetch_update(Ordering::Relaxed, Ordering::Relaxed, admit).is_ok()
     }
 
     /// Looks at the state. The closure must be short: the state is locked meanwhile.

@@ -18,6 +18,8 @@ pub struct Limits {
     pub max_refusals: u32,
     /// How deep agents may call agents.
     pub max_depth: usize,
+    /// Most sub-agents of a whole run, however deep; one that was started counts, whatever became of it.
+    pub max_agents: u32,
     /// Most tool calls of one reply that run at the same time.
     pub max_parallel: usize,
 }
@@ -30,6 +32,7 @@ impl Default for Limits {
             max_tokens: None,
             max_refusals: 2,
             max_depth: 4,
+            max_agents: 64,
             max_parallel: 8,
         }
     }

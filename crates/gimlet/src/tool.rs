@@ -3,12 +3,14 @@
 //! A tool does its job and nothing more: schema, validation, policy, approval, tracing, truncation, recording and
 //! recovery hints come from the guard, which is the only caller.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,7 +18,8 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::effect::Effect;
-use crate::event::Suspension;
+use crate::event::{AgentPath, Suspension};
+use crate::ids::RunId;
 use crate::message::ToolCall;
 use crate::run::Services;
 
@@ -147,11 +150,12 @@ pub(crate) fn tidy_schema(schema: &mut Value) -> String {
     description
 }
 
-/// Takes out the width of integers: it tells a model nothing and costs tokens.
+/// Takes out the width of numbers: it tells a model nothing and costs tokens.
 fn drop_formats(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            if map.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
+            let width = |format: &str| format.contains("int") || matches!(format, "float" | "double");
+            if map.get("format").and_then(Value::as_str).is_some_and(width) {
                 map.shift_remove("format");
             }
             map.values_mut().for_each(drop_formats);
@@ -224,6 +228,26 @@ impl ToolCx {
     /// The text stored under an address that a truncated result named.
     pub async fn stored(&self, address: &str) -> Result<Vec<u8>, crate::store::StoreError> {
         self.services.store.get(&address.parse()?).await
+    }
+
+    /// The run this call is part of.
+    pub fn run(&self) -> &RunId {
+        self.services.journal.run()
+    }
+
+    /// The agent of the run that makes it.
+    pub fn path(&self) -> &AgentPath {
+        self.services.journal.path()
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.services.clock.now()
+    }
+
+    /// A text without secrets, for a tool that keeps what it is given: results are cleaned by the guard, arguments not.
+    pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.services.redactor.clean_text(text)
     }
 
     /// Tells the person something while the tool works.

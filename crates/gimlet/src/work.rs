@@ -32,8 +32,15 @@ pub struct Work {
     /// Errors, with how often each came up.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u32>,
+    /// How often a model that could not keep to one way of acting was given another.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fallbacks: u32,
     /// Whether what was changed was tried afterwards.
     pub verification: Verification,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// Patches by id.
@@ -118,6 +125,7 @@ impl Work {
                 | Effect::Write { .. }
                 | Effect::Network { .. }
                 | Effect::Delegate { .. }
+                | Effect::Remember { .. }
                 | Effect::Opaque { .. } => {}
             }
         }
@@ -138,6 +146,7 @@ impl Work {
         self.files_read.extend(other.files_read.iter().cloned());
         self.files_changed.extend(other.files_changed.iter().cloned());
         self.searches += other.searches;
+        self.fallbacks += other.fallbacks;
         self.patches.proposed.extend(other.patches.proposed.iter().cloned());
         self.patches.applied.extend(other.patches.applied.iter().cloned());
         self.patches.rejected.extend(other.patches.rejected.iter().cloned());

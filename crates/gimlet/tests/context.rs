@@ -110,7 +110,7 @@ async fn old_observations_give_way_and_the_rest_stays() {
                 if is_stub(observation) {
                     assert!(back >= 3, "the last three steps stay word for word");
                     assert_eq!(text(observation).lines().count(), 1);
-                    let words = format!("the result of look in step {}", n + 1);
+                    let words = format!("the result of look(n={n}) in step {}, ", n + 1);
                     assert!(text(observation).contains(&words), "{}", text(observation));
                 } else {
                     assert!(text(observation).contains(&format!("line {n} of")), "{}", text(observation));

@@ -1,6 +1,7 @@
 //! The command line's types: raw words become these once, and nothing behind them reads flags again. A file for each
 //! family of commands; here is what all of them share.
 
+mod memory;
 mod parts;
 mod run;
 mod runs;
@@ -11,7 +12,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use parts::{McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand};
+pub(crate) use memory::{MemoryCommand, Remembered};
+pub(crate) use parts::{
+    AgentsCommand, McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand,
+};
 pub(crate) use run::{
     Action, ApproveMode, DemoArgs, ImportArgs, ModelOptions, ResumeArgs, RunArgs, RunOptions, TraceArgs,
 };
@@ -52,6 +56,15 @@ pub(crate) enum Command {
     Approve(ApproveArgs),
     /// Say no to a question.
     Deny(DenyArgs),
+    /// Look at the agents that the configuration defines.
+    Agents {
+        #[command(subcommand)]
+        command: Option<AgentsCommand>,
+        #[command(flatten)]
+        root: RootArgs,
+        #[command(flatten)]
+        mcp: McpArgs,
+    },
     /// Look at the tools and call them.
     Tools {
         #[command(subcommand)]
@@ -69,6 +82,13 @@ pub(crate) enum Command {
         root: RootArgs,
         #[command(flatten)]
         mcp: McpArgs,
+    },
+    /// Look at what is remembered of the project, take it elsewhere, or forget it.
+    Memory {
+        #[command(subcommand)]
+        command: Option<MemoryCommand>,
+        #[command(flatten)]
+        root: RootArgs,
     },
     /// Look at the models a server has, and grade one.
     Models {

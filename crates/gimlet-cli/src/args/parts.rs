@@ -32,6 +32,19 @@ pub(crate) struct McpServeArgs {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// List the agents.
+    List(JsonArgs),
+    /// Show one agent, and those it calls.
+    Show {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
     /// List the tools.
     List(JsonArgs),

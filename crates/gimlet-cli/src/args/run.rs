@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use gimlet::event::ActionFormat;
+use gimlet::plan::Planning;
+use serde::Deserialize;
 
 use super::{ExecutorChoice, McpArgs, RootArgs, seconds};
 use crate::trace::Told;
@@ -24,12 +26,19 @@ pub(crate) struct RunOptions {
     pub(crate) root: RootArgs,
     #[command(flatten)]
     pub(crate) mcp: McpArgs,
+    /// The agent of the configuration that does the work; see `gimlet agents`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// How the agent acts.
     #[arg(short, long, value_enum)]
     pub(crate) action: Option<Action>,
     /// Most steps [env: AGENT_MAX_STEPS] [default: 25].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
+    /// Have the model plan at the start, and again every N steps [env: AGENT_PLAN] [default: never].
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "start")]
+    #[arg(value_parser = planning)]
+    pub(crate) plan: Option<Planning>,
     /// Most seconds of work.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
@@ -52,6 +61,9 @@ pub(crate) struct RunOptions {
     /// Do not offer the project's AGENTS.md to the model [env: AGENT_INSTRUCTIONS].
     #[arg(long)]
     pub(crate) no_instructions: bool,
+    /// Let the agent remember things about the project, for later runs [env: MEMORY_ENABLED].
+    #[arg(long)]
+    pub(crate) memory: bool,
     /// Print every event as a line of JSON.
     #[arg(long, conflicts_with_all = ["quiet", "verbose", "debug"])]
     pub(crate) json: bool,
@@ -149,7 +161,8 @@ pub(crate) struct ImportArgs {
     pub(crate) imports: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Action {
     /// The model calls tools.
     Tools,
@@ -211,4 +224,15 @@ fn session_name(text: &str) -> Result<String, String> {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         && !text.starts_with('.');
     if fits { Ok(text.to_owned()) } else { Err("use letters, digits, `-`, `_` and `.`, at most 64".into()) }
+}
+
+fn planning(text: &str) -> Result<Planning, String> {
+    match text {
+        "start" => Ok(Planning::AtStart),
+        "never" => Ok(Planning::Never),
+        number => match number.parse() {
+            Ok(steps) => Ok(Planning::Every(steps)),
+            Err(_) => Err("a number of steps, `start` or `never`".to_owned()),
+        },
+    }
 }

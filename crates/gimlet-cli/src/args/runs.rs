@@ -84,7 +84,7 @@ pub(crate) struct UndoArgs {
 pub(crate) enum ExportFormat {
     /// A document to read.
     Markdown,
-    /// One JSON object with every event.
+    /// One JSON object with all of it.
     Json,
 }
 

@@ -1,6 +1,7 @@
 //! Flags that confine commands and code.
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde::Deserialize;
 
 /// How commands are confined.
 #[derive(Debug, Clone, Args)]
@@ -90,7 +91,8 @@ pub(crate) enum Validation {
 }
 
 /// Where the code of a code agent runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ExecutorChoice {
     /// In the Python sandbox of this program.
     #[default]

@@ -96,6 +96,10 @@ fn show(settings: &Settings, keys: &[KeyRow]) -> anyhow::Result<ExitStatus> {
     if !named.names().is_empty() {
         writeln!(out, "models by name: {}", named.names().into_iter().collect::<Vec<_>>().join(", "))?;
     }
+    let agents = settings.agents()?;
+    if !agents.defined.is_empty() {
+        writeln!(out, "agents: {}", agents.defined.into_keys().collect::<Vec<_>>().join(", "))?;
+    }
     Ok(ExitStatus::Success)
 }
 
@@ -137,6 +141,7 @@ fn show_json(settings: &Settings, keys: &[KeyRow]) -> anyhow::Result<ExitStatus>
         "api_keys": keys,
         "files": files,
         "models": settings.named_models()?.names(),
+        "agents": settings.agents()?.defined.into_keys().collect::<Vec<_>>(),
     });
     writeln!(std::io::stdout(), "{all}")?;
     Ok(ExitStatus::Success)

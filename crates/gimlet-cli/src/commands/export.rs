@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use gimlet::approval::{ApprovalRequest, Decision};
 use gimlet::event::{Event, EventKind, FinishState, Finished, Started, Suspension, ToolFinished};
+use gimlet::plan::Plan;
 use serde_json::{Value, json};
 
 use super::runs::load;
@@ -85,14 +86,27 @@ fn write_event(to: &mut String, event: &Event) {
             writeln!(to, "**{}** is asked: {}\n", started.agent, started.task.trim())
         }
         EventKind::AgentFinished(finished) => writeln!(to, "It answers: {}\n", finished.answer.trim()),
+        EventKind::PlanRequested => writeln!(to, "*You asked for a plan.*\n"),
+        EventKind::Plan(plan) => planned(to, plan),
         EventKind::ContextPruned(pruned) => {
             writeln!(to, "*{} old results gave way to make room.*\n", pruned.elided.len())
         }
+        EventKind::ContextCompacted(made) => {
+            writeln!(
+                to,
+                "*Old steps were summed up to make room:*\n\n> {}\n",
+                made.text.replace('\n', "\n> ")
+            )
+        }
+        EventKind::ActionChanged(change) => writeln!(to, "> Warning: {}\n", change.reason),
         EventKind::Warning { message } => writeln!(to, "> Warning: {message}\n"),
         EventKind::RunSuspended { reason } => writeln!(to, "*{}*\n", stopped(reason)),
         EventKind::RunFinished(finished) => answer(to, finished),
         EventKind::RunFailed { error } => writeln!(to, "*Failed: {} ({})*\n", error.message, error.error),
-        EventKind::ModelDelta { .. } | EventKind::ToolStarted { .. } | EventKind::Unknown => Ok(()),
+        EventKind::ModelDelta { .. }
+        | EventKind::ModelAsked { .. }
+        | EventKind::ToolStarted { .. }
+        | EventKind::Unknown => Ok(()),
     };
 }
 
@@ -104,6 +118,26 @@ fn beginning(to: &mut String, event: &Event, started: &Started) -> std::fmt::Res
         writeln!(to, "{}\n", started.task.trim())?;
     }
     Ok(())
+}
+
+fn planned(to: &mut String, plan: &Plan) -> std::fmt::Result {
+    if plan.steps.is_empty() {
+        return match plan.text.trim() {
+            "" => Ok(()),
+            words => writeln!(to, "### Plan\n\n{words}\n"),
+        };
+    }
+    writeln!(to, "### Plan\n")?;
+    for (what, facts) in [("Known", &plan.known), ("To find", &plan.to_find)] {
+        for fact in facts {
+            writeln!(to, "- {what}: {fact}")?;
+        }
+    }
+    writeln!(to)?;
+    for (at, step) in plan.steps.iter().enumerate() {
+        writeln!(to, "{}. {step}", at + 1)?;
+    }
+    writeln!(to)
 }
 
 fn result(to: &mut String, finished: &ToolFinished) -> std::fmt::Result {

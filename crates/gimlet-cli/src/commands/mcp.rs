@@ -22,6 +22,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::approver::stricter;
 use crate::args::{ApproveMode, JsonArgs, McpArgs, McpCommand, McpServeArgs, RootArgs, RunOptions};
 use crate::config::{Settings, shown};
 use crate::conversation;
@@ -29,9 +30,9 @@ use crate::diagnostics;
 use crate::exit::ExitStatus;
 use crate::home;
 use crate::mcp::{self, Inert};
-use crate::models;
 use crate::patches::PatchFile;
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
+use crate::team;
 use crate::world::{self, Place};
 
 /// Lists servers, or is one.
@@ -112,8 +113,15 @@ async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
     diagnostics::start(&settings);
     let stop = world::interruptible()?;
     let place = Place::open(&settings)?;
-    let reading: BTreeSet<String> = place.reading().iter().map(|tool| tool.spec().name.clone()).collect();
-    let tools = if args.read_only { place.reading() } else { place.tools() };
+    let mut looking = place.reading();
+    let mut tools = place.tools();
+    if let Some(memory) = place.memory() {
+        // The names under which other programs look for a memory.
+        looking.extend(memory.reading_for_clients());
+        tools.extend(memory.reading_for_clients().into_iter().chain(memory.writing_for_clients()));
+    }
+    let reading: BTreeSet<String> = looking.iter().map(|tool| tool.spec().name.clone()).collect();
+    let tools = if args.read_only { looking } else { tools };
     // A toolbox belongs to an agent; this one never speaks.
     let agent =
         Agent::builder(Arc::new(ScriptedModel::new("none", Script::default()))).tools(tools).build()?;
@@ -144,7 +152,7 @@ impl Standing {
         if let Some(decision) = self.approvals.decision(&request.id, &request.binding)? {
             return Ok(decision);
         }
-        Ok(match self.mode {
+        Ok(match stricter(self.mode, request.asking) {
             ApproveMode::Ask => Decision::Defer,
             ApproveMode::Never => Decision::Deny { feedback: None },
             ApproveMode::All => Decision::Approve { scope: Scope::Once },
@@ -215,13 +223,8 @@ impl Worker {
         let env = world::env(&place, store.clone(), approver, vec![observer], stop);
         match task {
             Task::New(task) => {
-                let found = models::chosen(&settings).await?;
-                let limits = world::new_limits(options, &settings);
-                let action = options.acting(found.manner.action);
-                let imports = world::new_imports(action, options, &settings)?;
-                let context = world::context(&place, &settings);
-                let agent = world::agent(&place, found, options, &settings, &imports, limits, context)?;
-                let run = Run::start(agent, &task, env).await?;
+                let ready = team::fresh(&place, &settings, options).await?;
+                let run = Run::start(ready.agent, &task, env).await?;
                 place.keep_patches_in(&folder(&store, run.id()));
                 Ok(run)
             }
@@ -233,16 +236,13 @@ impl Worker {
                 // The conversation goes on in the way it began.
                 let mut options = options.clone();
                 conversation::as_begun(&mut options, started)?;
-                let mut found = models::find(&started.model, &settings).await?;
-                found.manner.dialect = started.dialect;
-                let imports = world::kept_imports(started, &options, &settings)?;
-                let limits = state.limits.clone();
-                let agent =
-                    world::agent(&place, found, &options, &settings, &imports, limits, String::new())?;
+                // It asks the model it began with, whatever the server was started for.
+                options.model.model = None;
+                let ready = team::as_before(&place, &settings, &options, &state, started).await?;
                 let folder = folder(&store, &id);
                 place.take_up_patches(PatchFile::entries(&folder)?);
                 place.keep_patches_in(&folder);
-                Ok(Run::resume(agent, &id, env, None).await?)
+                Ok(Run::resume(ready.agent, &id, env, None).await?)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! One module per command; each command is a function from its arguments to an exit status.
 
+pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod config;
 pub(crate) mod demo;
@@ -7,6 +8,7 @@ pub(crate) mod export;
 mod fork;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod memory;
 pub(crate) mod models;
 pub(crate) mod policy;
 pub(crate) mod python;

@@ -9,6 +9,7 @@ use gimlet_store::{FileStore, RunStatus};
 
 use super::{export, fork, replay};
 use crate::args::{JsonArgs, RunsCommand};
+use crate::config::DEFAULT_AGENT;
 use crate::exit::{ExitStatus, UsageError};
 use crate::home;
 use crate::show::{Prose, Talk, Telling, Volume, Warnings, clip, summary};
@@ -95,10 +96,14 @@ async fn show(run: &str, json: bool) -> anyhow::Result<ExitStatus> {
 /// The lines that only matter when a run is told afterwards: how it began and where it stopped.
 fn story(event: &Event) -> Option<String> {
     match &event.kind {
-        EventKind::RunStarted(started) => Some(format!(
-            "{BOLD}{}{BOLD:#}\n{DIM}{} · {} · {} · {}{DIM:#}",
-            started.task, event.run, event.time, started.model, started.root
-        )),
+        EventKind::RunStarted(started) => {
+            let agent = Some(&started.agent).filter(|name| *name != DEFAULT_AGENT);
+            let agent = agent.map(|name| format!(" · agent {name}")).unwrap_or_default();
+            Some(format!(
+                "{BOLD}{}{BOLD:#}\n{DIM}{} · {} · {}{agent} · {}{DIM:#}",
+                started.task, event.run, event.time, started.model, started.root
+            ))
+        }
         EventKind::RunFinished(finished) => {
             let limit = match finished.state {
                 FinishState::Answered => "",

@@ -11,7 +11,7 @@ use crate::args::TrustArgs;
 use crate::config::{PROJECT_FILE, Standing, TrustList, ask_for, read_small, shown};
 use crate::exit::{ExitStatus, UsageError};
 use crate::home;
-use crate::show::clip;
+use crate::show::{agreed, clip};
 use crate::style::{BOLD, DIM, GOOD, WARNING};
 
 /// Files of a project that may ask for more than harmless settings.
@@ -68,7 +68,11 @@ fn offer(list: &mut TrustList, path: &Path, yes: bool) -> anyhow::Result<bool> {
     for wish in wishes {
         writeln!(err, "  {DIM}line {}{DIM:#} {}", wish.line, clip(&wish.what, 200))?;
     }
-    if !yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !agreed(&mut err)? {
+    if !yes
+        && std::io::stdin().is_terminal()
+        && std::io::stderr().is_terminal()
+        && !agreed(&mut err, "  trust it?")?
+    {
         writeln!(err, "{name} is not trusted")?;
         return Ok(false);
     }
@@ -76,14 +80,6 @@ fn offer(list: &mut TrustList, path: &Path, yes: bool) -> anyhow::Result<bool> {
     writeln!(err, "{GOOD}trusted{GOOD:#} {name} as it is now")?;
     writeln!(err, "{DIM}a change to it asks again; `gimlet trust --revoke {name}` takes it back{DIM:#}")?;
     Ok(true)
-}
-
-fn agreed(err: &mut impl Write) -> std::io::Result<bool> {
-    write!(err, "  trust it? [y/N] ")?;
-    err.flush()?;
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 fn revoke(list: &mut TrustList, args: &TrustArgs) -> anyhow::Result<ExitStatus> {

@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::SECTIONS;
 use super::key::{ALL, Key, nearest};
+use super::layers::Spot;
 use super::value::Raw;
 use crate::exit::UsageError;
 
@@ -143,6 +144,11 @@ impl ConfigFile {
     pub(crate) fn line_of(&self, name: &str) -> anyhow::Result<Option<usize>> {
         let table = self.table()?;
         Ok(table.get_ref().get_key_value(name).map(|(key, _)| self.line(key.span())))
+    }
+
+    /// The place of a part of the text.
+    pub(crate) fn spot(&self, span: &Range<usize>) -> Spot {
+        Spot { path: self.source.path().to_owned(), line: self.line(span.clone()) }
     }
 
     fn table(&self) -> anyhow::Result<Spanned<DeTable<'_>>> {

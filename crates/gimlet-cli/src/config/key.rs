@@ -50,8 +50,14 @@ keys! {
     MODEL_REQUESTS_PER_MINUTE: "MODEL_REQUESTS_PER_MINUTE", "model.requests_per_minute", None,
         "(no limit local, 60 hosted)", "60", "Most requests to the model in a minute.";
     AGENT_MAX_STEPS: "AGENT_MAX_STEPS", "agent.max_steps", Some("--max-steps"), "25", "", "Most steps of a run.";
+    AGENT_PLAN: "AGENT_PLAN", "agent.plan", Some("--plan"), "false", "",
+        "Have the model plan: true at the start, a number also every so many steps.";
     AGENT_INSTRUCTIONS: "AGENT_INSTRUCTIONS", "agent.instructions", Some("--no-instructions"), "true", "",
         "Offer the project's AGENTS.md to the model.";
+    MEMORY_ENABLED: "MEMORY_ENABLED", "memory.enabled", Some("--memory"), "false", "",
+        "Let the agent remember things about the project from run to run.";
+    MEMORY_EMBEDDINGS: "MEMORY_EMBEDDINGS", "memory.embeddings", None, "(none, words only)",
+        "\"ollama/nomic-embed-text\"", "Embedding model that helps to find what was remembered.";
     GATE_ENABLED: "GATE_ENABLED", "gate.enabled", None, "true", "",
         "Refuse an answer to a task that asks for a change while nothing has changed.";
     PHOENIX_ENABLED: "PHOENIX_ENABLED", "trace.enabled", Some("--trace"), "true", "",

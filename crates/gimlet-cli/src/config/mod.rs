@@ -2,6 +2,7 @@
 //! the user's own `config.toml`, then defaults. Every value knows who said it. A project's files are untrusted: what
 //! could send work or keys elsewhere needs `gimlet trust` first, and that is checked here, where the value is taken.
 
+mod agents;
 mod dotenv;
 mod file;
 pub(crate) mod key;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use gimlet::guard::Truncation;
+use gimlet::plan::Planning;
 use gimlet_models::transport::is_loopback;
 use gimlet_models::{Base, Url};
 use gimlet_tools::read_file::Page;
@@ -31,6 +33,7 @@ use crate::home;
 use layers::{DotEnv, Layers};
 use value::Temperature;
 
+pub(crate) use agents::{AgentEntry, Agents, DEFAULT_AGENT, Placed};
 pub(crate) use file::{ConfigFile, Source, Sourced, read_small, shown};
 pub(crate) use layers::{Origin, Row, Setting, Spot};
 pub(crate) use models::NamedModels;
@@ -41,7 +44,7 @@ pub(crate) use wishes::ask_for;
 
 /// Tables of a file that are read by whoever owns them, with [`Settings::section`]. Each has its own type, which
 /// refuses words it does not know; a table nobody reads is not listed, so that it is an error and not passed over.
-pub(crate) const SECTIONS: &[&str] = &["mcp", "models", "policy", "providers", "python", "routers"];
+pub(crate) const SECTIONS: &[&str] = &["agents", "mcp", "models", "policy", "providers", "python", "routers"];
 
 /// The project's file.
 pub(crate) const PROJECT_FILE: &str = "gimlet.toml";
@@ -57,8 +60,10 @@ pub(crate) struct Flags {
     pub(crate) temperature: Option<f32>,
     pub(crate) max_tokens: Option<u32>,
     pub(crate) max_steps: Option<u32>,
+    pub(crate) plan: Option<Planning>,
     pub(crate) trace: Option<bool>,
     pub(crate) instructions: Option<bool>,
+    pub(crate) memory: Option<bool>,
     pub(crate) sandbox: SandboxArgs,
 }
 
@@ -85,8 +90,10 @@ impl From<&RunOptions> for Flags {
         Flags {
             root: options.root.root.clone(),
             max_steps: options.max_steps,
+            plan: options.plan,
             trace: options.trace.wish(),
             instructions: options.no_instructions.then_some(false),
+            memory: options.memory.then_some(true),
             sandbox: options.root.sandbox.clone(),
             ..Flags::from(&options.model)
         }
@@ -104,7 +111,10 @@ pub(crate) struct Settings {
     max_tokens: Option<Setting<u32>>,
     requests_per_minute: Option<Setting<NonZeroU32>>,
     pub(crate) max_steps: Setting<u32>,
+    pub(crate) plan: Setting<Planning>,
     pub(crate) instructions: Setting<bool>,
+    pub(crate) memory_enabled: Setting<bool>,
+    pub(crate) memory_embeddings: Option<Setting<String>>,
     pub(crate) gate_enabled: Setting<bool>,
     pub(crate) trace_enabled: Setting<bool>,
     trace_endpoint: Setting<Url>,
@@ -174,7 +184,10 @@ impl Settings {
                 flags.max_steps,
                 gimlet::limits::Limits::default().max_steps,
             )?,
+            plan: layers.get(&key::AGENT_PLAN, flags.plan, Planning::Never)?,
             instructions: layers.get(&key::AGENT_INSTRUCTIONS, flags.instructions, true)?,
+            memory_enabled: layers.get(&key::MEMORY_ENABLED, flags.memory, false)?,
+            memory_embeddings: layers.find(&key::MEMORY_EMBEDDINGS, None)?,
             gate_enabled: layers.get(&key::GATE_ENABLED, None, true)?,
             trace_enabled: layers.get(&key::PHOENIX_ENABLED, flags.trace, true)?,
             trace_endpoint: {

@@ -18,8 +18,8 @@ pub(crate) fn template(whose: Whose) -> String {
     let mut text = String::from(match whose {
         Whose::Project => {
             "# Settings of this project for gimlet. Flags, the environment and .env come before this file.\n\
-             # Whoever opens the project need not trust it: an address off this machine, a hosted model, a sandbox image\n\
-             # and named models take effect only after `gimlet trust`.\n"
+             # Whoever opens the project need not trust it: an address off this machine, a hosted model, a sandbox image,\n\
+             # named models and agents take effect only after `gimlet trust`.\n"
         }
         Whose::User => {
             "# Your settings for gimlet. Flags, the environment, .env and a project's gimlet.toml come before this file.\n\
@@ -53,7 +53,19 @@ pub(crate) fn template(whose: Whose) -> String {
          #\n\
          # [routers.team]\n\
          # models = [\"sonnet\", \"ollama_chat/qwen3:8b\"]\n\
-         # strategy = \"ordered\"  # or \"shuffle\"\n",
+         # strategy = \"ordered\"  # or \"shuffle\"\n\
+         \n\
+         # Agents of your own: `gimlet --agent lead` is led by one, `gimlet agents` lists them. What a table does not say\n\
+         # is as in a run without it.\n\
+         # [agents.lead]\n\
+         # action = \"code\"\n\
+         # agents = [\"reader\"]\n\
+         #\n\
+         # [agents.reader]\n\
+         # description = \"Reads code and tells how it works\"\n\
+         # model = \"ollama_chat/qwen3:8b\"\n\
+         # tools = [\"read_file\", \"rg_search\", \"git_*\"]\n\
+         # max_steps = 5\n",
     );
     text
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use gimlet::plan::Planning;
 use gimlet_models::Url;
 use serde_json::json;
 use toml::de::DeValue;
@@ -183,6 +184,24 @@ impl Value for bool {
     }
     fn shown(&self) -> serde_json::Value {
         json!(self)
+    }
+}
+
+impl Value for Planning {
+    const WANTED: &'static str = "true, false or a number of steps";
+    fn read(raw: &Raw) -> Option<Self> {
+        match bool::read(raw) {
+            Some(true) if whole(raw).is_none() => Some(Planning::AtStart),
+            Some(false) => Some(Planning::Never),
+            Some(true) | None => u32::read(raw).map(|steps| Planning::from(Some(steps))),
+        }
+    }
+    fn shown(&self) -> serde_json::Value {
+        match self {
+            Planning::Never => json!(false),
+            Planning::AtStart => json!(true),
+            Planning::Every(steps) => json!(steps),
+        }
     }
 }
 

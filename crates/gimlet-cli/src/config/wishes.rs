@@ -1,9 +1,11 @@
 //! What a project's file asks for beyond harmless settings: what the user agrees to with `gimlet trust`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use gimlet_models::Url;
 use gimlet_models::transport::is_loopback;
+use toml::Spanned;
 
 use super::file::{ConfigFile, Source};
 use super::value::{Raw, Value};
@@ -25,13 +27,27 @@ pub(crate) fn ask_for(path: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Wish>> {
         Some("toml") => {
             let source = Source::Project { path: path.canonicalize()?, trusted: false };
             let file = ConfigFile::new(source, bytes.to_vec())?;
-            for key in [&key::MODEL_ID, &key::MODEL_API_BASE, &key::PHOENIX_ENDPOINT, &key::SANDBOX_IMAGE] {
+            for key in [
+                &key::MODEL_ID,
+                &key::MODEL_API_BASE,
+                &key::MEMORY_EMBEDDINGS,
+                &key::PHOENIX_ENDPOINT,
+                &key::SANDBOX_IMAGE,
+            ] {
                 if let Some((raw, line)) = file.raw(key)? {
                     wishes.extend(wish(key, &raw, line));
                 }
             }
             // Rules for commands need no trust: a project's can only tighten.
-            for section in SECTIONS.iter().filter(|section| **section != "policy") {
+            if let Some(part) = file.section::<BTreeMap<Spanned<String>, toml::Table>>("agents")? {
+                wishes.extend(part.value.iter().map(|(name, table)| {
+                    let text = toml::to_string(table).unwrap_or_default();
+                    let what =
+                        format!("defines the agent `{}`: {}", name.get_ref(), text.replace('\n', "; "));
+                    Wish { line: file.spot(&name.span()).line, what }
+                }));
+            }
+            for section in SECTIONS.iter().filter(|section| !matches!(**section, "policy" | "agents")) {
                 if let Some(part) = file.section::<toml::Table>(section)? {
                     let line = file.line_of(section)?.unwrap_or(1);
                     let text = toml::to_string(&part.value).unwrap_or_default();
@@ -44,7 +60,10 @@ pub(crate) fn ask_for(path: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Wish>> {
         }
         Some("json") => {
             let text = String::from_utf8_lossy(bytes);
-            wishes.push(Wish { line: 1, what: format!("defines servers: {text}") });
+            let value: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
+            let servers = value.get("mcpServers").or(value.get("servers")).is_some();
+            let what = if servers { "defines servers" } else { "holds" };
+            wishes.push(Wish { line: 1, what: format!("{what}: {text}") });
         }
         _ => {
             for line in dotenv::read(&String::from_utf8_lossy(bytes)) {
@@ -65,6 +84,7 @@ fn wish(key: &key::Key, raw: &Raw, line: usize) -> Option<Wish> {
             format!("sends {sent} to {}", url.host_str().unwrap_or("?"))
         }
         "SANDBOX_IMAGE" => format!("runs code in the image {raw}"),
+        "MEMORY_EMBEDDINGS" => format!("has what was remembered read by the model {raw}"),
         "MODEL_ID" => format!("chooses the model {raw}"),
         _ => return None,
     };

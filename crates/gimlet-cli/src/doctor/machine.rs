@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::Row;
 use crate::config::{Origin, Settings, secrets, shown};
 use crate::home;
+use crate::team::check;
 
 /// Patience with another program or server.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,6 +36,24 @@ pub(super) fn settings(settings: &Settings) -> Row {
         ),
         None => Row::good("settings", read),
     }
+}
+
+/// The agents of the configuration; no row where there are none.
+pub(super) fn agents(settings: &Settings) -> Vec<Row> {
+    let agents = match check::load(settings, &[]) {
+        Ok(agents) => agents,
+        Err(error) => return vec![Row::failed("agents", &error, "mend the file it names")],
+    };
+    let mut rows = Vec::new();
+    if !agents.defined.is_empty() {
+        rows.push(Row::good("agents", agents.defined.into_keys().collect::<Vec<_>>().join(", ")));
+    }
+    for entry in agents.inert.values() {
+        let file = shown(&entry.spot.path);
+        let found = format!("{} is off: {file} is not trusted", entry.name);
+        rows.push(Row::weak("agents", found, format!("read it, then run: gimlet trust {file}")));
+    }
+    rows
 }
 
 /// Whether runs can be kept, safely and for a while.

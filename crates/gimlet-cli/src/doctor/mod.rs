@@ -101,6 +101,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitStatus> {
             report.add(sandbox::layers(&settings).await)?;
             report.add([machine::collector(&settings).await])?;
             report.add(servers::mcp(&settings).await)?;
+            report.add(machine::agents(&settings))?;
             model::check(&settings, args.quick, &mut report).await?;
         }
     }

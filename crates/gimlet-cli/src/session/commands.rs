@@ -4,7 +4,6 @@ use std::io::Write;
 
 use anyhow::Context;
 use gimlet::approval::{Decision, Scope};
-use gimlet::context::relief;
 use gimlet::event::{ActionFormat, EventKind};
 use gimlet::state::State;
 use gimlet_tools::git::Git;
@@ -16,9 +15,10 @@ use super::slash::{ALL, Slash};
 use super::{Next, Session};
 use crate::commands::export::document;
 use crate::commands::undo::take_back;
-use crate::conversation::{Conversation, append, open_question};
+use crate::config::DEFAULT_AGENT;
+use crate::conversation::{Conversation, append, is_answered, open_question};
 use crate::exit::UsageError;
-use crate::show::{clip, diff, pruned, question};
+use crate::show::{clip, diff, plan, question};
 use crate::style::{BOLD, DIM, NAME};
 
 impl Session {
@@ -37,6 +37,7 @@ impl Session {
                 let run = self.conversation.carry_on(None, &mut self.front, cancel.clone()).await?;
                 return self.drive(run, cancel).await;
             }
+            Slash::Plan => return self.plan(rest).await,
             Slash::Diff => self.diff().await?,
             Slash::Undo => self.undo(rest).await?,
             Slash::Compact => self.compact().await?,
@@ -93,6 +94,33 @@ impl Session {
         self.drive(run, cancel).await
     }
 
+    /// Shows the plan, or has a new one made before the next step.
+    async fn plan(&mut self, rest: &str) -> anyhow::Result<Next> {
+        self.conversation.id().ok_or_else(nothing_said)?;
+        let events = self.conversation.events().await?;
+        match rest {
+            "" => {
+                let state = State::fold(&events, &Default::default());
+                let shown = state.plan.as_deref().and_then(plan);
+                self.say(&shown.unwrap_or_else(|| "there is no plan; /plan now asks for one".to_owned()))?;
+                Ok(Next::Prompt)
+            }
+            "now" => {
+                append(&self.conversation.store, &events, [EventKind::PlanRequested]).await?;
+                if is_answered(&events) {
+                    self.say("the next task begins with a plan")?;
+                    return Ok(Next::Prompt);
+                }
+                let cancel = CancellationToken::new();
+                let run = self.conversation.carry_on(None, &mut self.front, cancel.clone()).await?;
+                self.drive(run, cancel).await
+            }
+            other => Err(UsageError::new(format!("`{other}` is nothing /plan knows"))
+                .hint("/plan shows the plan, /plan now asks for a new one")
+                .into()),
+        }
+    }
+
     async fn diff(&self) -> anyhow::Result<()> {
         let kit = self.conversation.place.kit();
         let git = Git { root: kit.root.clone(), environment: kit.environment.clone() };
@@ -117,17 +145,15 @@ impl Session {
         Ok(())
     }
 
-    /// Lets old observations give way now, not only when the model's window is full.
-    async fn compact(&self) -> anyhow::Result<()> {
+    /// Makes room now, not only when the model's window is full.
+    async fn compact(&mut self) -> anyhow::Result<()> {
         self.conversation.id().ok_or_else(nothing_said)?;
-        let events = self.conversation.events().await?;
-        let state = State::fold(&events, &Default::default());
-        let Some(plan) = relief(&state, None) else {
-            return self.say("nothing can give way: no long result is older than the last steps");
-        };
-        let told = pruned(&plan);
-        append(&self.conversation.store, &events, [EventKind::ContextPruned(plan)]).await?;
-        self.say(&told)
+        let made = self.conversation.make_room(&mut self.front).await?;
+        self.front.screen().rest();
+        match made {
+            true => Ok(()),
+            false => self.say("nothing can give way: no long result is older than the last steps"),
+        }
     }
 
     async fn state(&self) -> anyhow::Result<()> {
@@ -136,6 +162,10 @@ impl Session {
         match self.conversation.id() {
             Some(id) => self.say(&format!("run {id}: {} of {} steps", state.step, state.limits.max_steps))?,
             None => self.say("nothing was said yet")?,
+        }
+        let agent = self.conversation.agent.name();
+        if agent != DEFAULT_AGENT {
+            self.say(&format!("agent {agent}"))?;
         }
         self.say(&format!("model {}", self.conversation.model))?;
         self.say(&format!("folder {}", self.conversation.place.path().display()))?;

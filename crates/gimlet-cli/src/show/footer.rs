@@ -37,6 +37,9 @@ pub(crate) fn footer(work: &Work) -> Vec<String> {
         1 => parts.push("1 patch refused".to_owned()),
         n => parts.push(format!("{n} patches refused")),
     }
+    if work.fallbacks > 0 {
+        parts.push("fell back from code to tool calls".to_owned());
+    }
     if !work.errors.is_empty() {
         let told: Vec<String> = work
             .errors

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gimlet::event::{ActionFormat, Event, EventKind};
+use gimlet::event::{ActionFormat, Event, EventKind, Purpose};
 use gimlet::journal::Observer;
 
 use super::markdown::markdown;
@@ -72,6 +72,7 @@ impl Live {
         match &event.kind {
             // A reply that was cut off is written anew.
             EventKind::StepStarted { .. } => reply.stream.begin(),
+            EventKind::ActionChanged(change) => reply.stream = Stream::new(change.action),
             EventKind::ModelDelta { text, .. } => {
                 if let Some(block) = reply.stream.feed(text) {
                     self.paragraphs(&block);
@@ -106,6 +107,18 @@ impl Live {
             EventKind::ModelMessage(message) => {
                 self.screen.busy(|status| status.tokens += message.usage.total());
             }
+            EventKind::ModelAsked { purpose, .. } => self.screen.doing(match purpose {
+                Purpose::Plan => "planning",
+                Purpose::Summary => "summing up",
+            }),
+            EventKind::Plan(plan) => {
+                self.screen.busy(|status| status.tokens += plan.usage.total());
+                self.screen.doing("thinking");
+            }
+            EventKind::ContextCompacted(made) => {
+                self.screen.busy(|status| status.tokens += made.usage.total());
+                self.screen.doing("thinking");
+            }
             EventKind::ToolRequested { call } => {
                 self.screen.doing(format!("{} {}", call.tool, arguments(&call.args, 40)));
             }
@@ -123,7 +136,9 @@ impl Live {
             | EventKind::CellOutput { .. }
             | EventKind::ApprovalRequested(_)
             | EventKind::AgentFinished(_)
+            | EventKind::PlanRequested
             | EventKind::ContextPruned(_)
+            | EventKind::ActionChanged(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => {}
         }

@@ -4,6 +4,7 @@ mod footer;
 mod json;
 mod live;
 mod markdown;
+mod plan;
 mod screen;
 mod stream;
 mod talk;
@@ -19,13 +20,15 @@ use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 pub(crate) use json::JsonLines;
 pub(crate) use live::{Live, Words};
 pub(crate) use markdown::markdown;
+pub(crate) use plan::plan;
 pub(crate) use screen::Screen;
-pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, pruned, summary};
+pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, summary};
 
 /// A question as a person reads it.
 pub(crate) fn question(request: &ApprovalRequest) -> String {
     let mut text = String::new();
-    let by = if request.asker.is_empty() { String::new() } else { format!(" (asked by {})", request.asker) };
+    let askers: Vec<&str> = request.askers().collect();
+    let by = if askers.is_empty() { String::new() } else { format!(" (asked by {})", askers.join(" → ")) };
     let _ = writeln!(
         text,
         "\n{WARNING}approval needed{WARNING:#}: {NAME}{}{NAME:#}{by}, because {}",
@@ -68,6 +71,7 @@ pub(crate) fn effect_line(effect: &Effect) -> String {
         Effect::Run { command, cwd } => format!("run {command} (in {})", cwd.display()),
         Effect::Network { host } => format!("talk to {host}"),
         Effect::Delegate { agent } => format!("hand a task to {agent}"),
+        Effect::Remember { what, .. } => format!("remember {what}"),
         Effect::Opaque { what } => format!("something that cannot be seen: {what}"),
     }
 }
@@ -98,6 +102,15 @@ pub(crate) fn arguments(args: &Value, most: usize) -> String {
         other => other.to_string(),
     };
     clip(&text, most)
+}
+
+/// Asks the person at the terminal; anything but a yes is a no.
+pub(crate) fn agreed(err: &mut impl std::io::Write, question: &str) -> std::io::Result<bool> {
+    write!(err, "{question} [y/N] ")?;
+    err.flush()?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// A text cut to so many characters, on one line.

@@ -7,13 +7,15 @@ use std::sync::{Mutex, PoisonError};
 
 use gimlet::approval::{Decision, Scope};
 use gimlet::cell::CellEnd;
+use gimlet::context::Compacted;
+use gimlet::context::summary::Author;
 use gimlet::event::{Event, EventKind, Finished, ModelMessage, Pruned, ToolFinished};
 use gimlet::journal::Observer;
 use gimlet::message::Usage;
 use serde_json::Value;
 
 use super::footer::footer;
-use super::{arguments, clip};
+use super::{arguments, clip, plan};
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 
 /// How much is told.
@@ -106,9 +108,15 @@ impl Talk {
             EventKind::AgentStarted(started) => normal
                 .then(|| format!("{NAME}{}{NAME:#} begins: {}", started.agent, clip(&started.task, 100))),
             EventKind::AgentFinished(finished) => {
-                normal.then(|| format!("{DIM}… done: {}{DIM:#}", clip(&finished.answer, 100)))
+                let name = event.path.agents().last().unwrap_or_default();
+                normal.then(|| format!("{DIM}{name} is done: {}{DIM:#}", clip(&finished.answer, 100)))
             }
+            EventKind::Plan(made) => normal.then(|| plan(made)).flatten(),
             EventKind::ContextPruned(plan) => normal.then(|| pruned(plan)),
+            EventKind::ContextCompacted(made) => normal.then(|| compacted(made)),
+            EventKind::ActionChanged(change) => {
+                Some(format!("{WARNING}warning:{WARNING:#} {}", change.reason))
+            }
             EventKind::Warning { message } => match self.warnings {
                 Warnings::Counted if !verbose => {
                     self.hidden.fetch_add(1, Ordering::Relaxed);
@@ -124,6 +132,8 @@ impl Talk {
                 normal.then(|| format!("{DIM}resuming {} in {root}{DIM:#}", event.run))
             }
             EventKind::ModelDelta { .. }
+            | EventKind::ModelAsked { .. }
+            | EventKind::PlanRequested
             | EventKind::ToolStarted { .. }
             | EventKind::ApprovalRequested(_)
             | EventKind::Unknown => None,
@@ -317,7 +327,7 @@ fn cached(usage: &Usage) -> String {
 }
 
 /// What gave way, and what that saves.
-pub(crate) fn pruned(plan: &Pruned) -> String {
+fn pruned(plan: &Pruned) -> String {
     let results = match plan.elided.len() {
         1 => "1 old result gives".to_owned(),
         count => format!("{count} old results give"),
@@ -329,6 +339,18 @@ pub(crate) fn pruned(plan: &Pruned) -> String {
     format!(
         "{DIM}{results} way: the conversation shrinks from about {} to {}{window} tokens{DIM:#}",
         plan.before, plan.after
+    )
+}
+
+/// What a summary takes the place of, and what that saves.
+fn compacted(made: &Compacted) -> String {
+    let by = match made.by {
+        Author::Model => "the model",
+        Author::Code => "code, since the model wrote none,",
+    };
+    format!(
+        "{DIM}old steps were summed up by {by}: the conversation shrinks from about {} to {} tokens{DIM:#}",
+        made.before, made.after
     )
 }
 

@@ -28,7 +28,10 @@ const KEYS: &[Case] = &[
     ("MODEL_MAX_TOKENS", "model.max_tokens", Some("--max-tokens"), ["1", "2", "3", "4", "5"]),
     ("MODEL_REQUESTS_PER_MINUTE", "model.requests_per_minute", None, ["", "2", "3", "4", "5"]),
     ("AGENT_MAX_STEPS", "agent.max_steps", Some("--max-steps"), ["1", "2", "3", "4", "5"]),
+    ("AGENT_PLAN", "agent.plan", None, ["", "4", "true", "false", "3"]),
     ("AGENT_INSTRUCTIONS", "agent.instructions", None, ["", "true", "false", "true", "false"]),
+    ("MEMORY_ENABLED", "memory.enabled", None, ["", "true", "false", "true", "false"]),
+    ("MEMORY_EMBEDDINGS", "memory.embeddings", None, ["", "'a:2'", "'a:3'", "'a:4'", "'a:5'"]),
     ("GATE_ENABLED", "gate.enabled", None, ["", "false", "true", "false", "false"]),
     ("PHOENIX_ENABLED", "trace.enabled", None, ["", "true", "false", "true", "false"]),
     (

@@ -31,6 +31,13 @@ impl Reader {
         Reader { repo, home, names }
     }
 
+    /// Adds to the reader's own configuration what the guide shows.
+    fn configure(&self, table: &str) {
+        let path = self.home.path().join("config.toml");
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        std::fs::write(path, format!("{before}{table}\n")).unwrap();
+    }
+
     /// Runs a line of shell and returns what it prints, the way the guide shows it.
     fn run(&mut self, line: &str) -> String {
         let binary = PathBuf::from(assert_cmd::cargo::cargo_bin!("gimlet"));
@@ -133,6 +140,12 @@ fn told(guide: &str) -> String {
     while let Some(line) = lines.next() {
         out.push_str(line);
         out.push('\n');
+        if line == "```toml" {
+            let table: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            reader.configure(&table.join("\n"));
+            out.push_str(&format!("{}\n```\n", table.join("\n")));
+            continue;
+        }
         if line != "```console" {
             continue;
         }

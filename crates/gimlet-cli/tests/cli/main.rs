@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a random test tells its seed")]
 
+mod agents;
 mod approvals;
 mod config;
+mod context;
 mod demo;
 mod doctor;
 mod durable;
@@ -15,6 +17,8 @@ mod instructions;
 mod jail;
 mod kill;
 mod mcp;
+mod memory;
+mod plan;
 mod policy;
 mod pty;
 mod python;

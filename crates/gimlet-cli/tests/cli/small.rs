@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::{Project, Said, of_type};
 
 /// Runs the binary while the server serves.
-async fn say(project: Project, args: &[&str]) -> (Project, Said) {
+pub(crate) async fn say(project: Project, args: &[&str]) -> (Project, Said) {
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
     tokio::task::spawn_blocking(move || {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -21,7 +21,7 @@ async fn say(project: Project, args: &[&str]) -> (Project, Said) {
     .unwrap()
 }
 
-async fn server(script: &str, model: &str, context: u64) -> ModelServer {
+pub(crate) async fn server(script: &str, model: &str, context: u64) -> ModelServer {
     let script: Script = toml::from_str(script).unwrap();
     ModelServer::builder(script).models([model]).context(context).start().await.unwrap()
 }

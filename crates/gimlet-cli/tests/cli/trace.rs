@@ -107,6 +107,23 @@ fn what_code_calls_belongs_to_its_cell() {
 }
 
 #[test]
+fn a_plan_is_a_span_with_its_request_inside() {
+    let (project, collector) = (Project::new(), OtlpCollector::start());
+    let said = traced(&project, &collector.endpoint(), crate::plan::PLANNED, &["--plan=1"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    insta::assert_snapshot!("trace_plan", steady(&collector.tree()));
+    let plans = collector.named("plan");
+    let counts = ["plan.known", "plan.to_find", "plan.steps"].map(|key| plans[0].text(key));
+    assert_eq!(counts, ["1", "1", "2"].map(String::from));
+    assert_eq!(
+        (plans[0].text("openinference.span.kind"), plans[0].text("result.ok")),
+        ("CHAIN".into(), "true".into())
+    );
+    let run = collector.only("agent.run");
+    assert_eq!(run.text("agent.token_count.prompt"), "300", "plans included");
+}
+
+#[test]
 fn a_named_session_is_the_session_of_its_spans_also_when_told_again() {
     let (project, collector) = (Project::new(), OtlpCollector::start());
     let said = traced(&project, &collector.endpoint(), LOOK, &["--session", "fixing"]);
@@ -328,7 +345,8 @@ fn logged(collector: &OtlpCollector) -> BTreeMap<String, Essence> {
 
 #[test]
 fn a_run_told_again_is_the_run_that_was_watched() {
-    for (script, more) in [(LOOK, &[][..]), (CODE, &["--action", "code"][..])] {
+    let plan = (crate::plan::PLANNED, &["--plan=1"][..]);
+    for (script, more) in [(LOOK, &[][..]), (CODE, &["--action", "code"][..]), plan] {
         let (project, live, again) = (Project::new(), OtlpCollector::start(), OtlpCollector::start());
         let mut args = vec!["--trace-content"];
         args.extend(more);
@@ -486,5 +504,13 @@ fn steady(tree: &str) -> String {
 /// What is told but for the note about the trace and what differs from run to run.
 fn without_note(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().filter(|line| !line.contains("note: the trace"));
-    lines.map(|line| line.split(" · ").next().unwrap_or_default().to_owned()).collect()
+    let steady = |line: &str| {
+        let told = line.split(" · ").next().unwrap_or_default();
+        // Seconds differ, too.
+        match told.strip_suffix(" s").and_then(|told| told.rsplit_once(", ")) {
+            Some((before, _)) => before.to_owned(),
+            None => told.to_owned(),
+        }
+    };
+    lines.map(steady).collect()
 }

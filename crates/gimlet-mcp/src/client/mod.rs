@@ -25,6 +25,7 @@ use tool::McpTool;
 
 pub use connect::{Ground, Voice};
 pub use health::{Health, HealthRow, check};
+pub use names::prefix;
 
 /// Error words of MCP tools.
 mod code {

@@ -10,7 +10,7 @@ const LONGEST: usize = 64;
 
 /// The safe name of each tool of one server, in order. The same tools have the same names whatever their order.
 pub(super) fn safe_names<'a>(server: &str, tools: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
-    let plain = |tool: &str| format!("{}__{}", identifier(server), identifier(tool));
+    let plain = |tool: &str| format!("{}{}", prefix(server), identifier(tool));
     let mut taken: BTreeMap<String, usize> = BTreeMap::new();
     for tool in tools.clone() {
         *taken.entry(plain(tool)).or_default() += 1;
@@ -28,6 +28,11 @@ pub(super) fn safe_names<'a>(server: &str, tools: impl Iterator<Item = &'a str> 
             format!("{head}{mark}")
         })
         .collect()
+}
+
+/// How the names of a server's tools begin.
+pub fn prefix(server: &str) -> String {
+    format!("{}__", identifier(server))
 }
 
 /// A tool's own name, if it can be called by it.

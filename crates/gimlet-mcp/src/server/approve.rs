@@ -150,6 +150,7 @@ fn words(request: &ApprovalRequest) -> String {
             Effect::Run { command, .. } => format!("run {command}"),
             Effect::Network { host } => format!("talk to {host}"),
             Effect::Delegate { agent } => format!("hand a task to {agent}"),
+            Effect::Remember { what, .. } => format!("remember {what}"),
             Effect::Opaque { what } => what.clone(),
         });
     }

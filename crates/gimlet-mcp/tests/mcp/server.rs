@@ -119,6 +119,7 @@ impl Tasks for Worker {
                         args: json!({}),
                         effects: Vec::new(),
                         reason: "it changes a file".into(),
+                        asking: Default::default(),
                         preview: None,
                     };
                     match approver.ask(request).await {

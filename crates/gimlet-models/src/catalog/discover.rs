@@ -141,7 +141,11 @@ impl Server {
         self.ask(Method::GET, path, None).await
     }
 
-    async fn post<T: for<'de> Deserialize<'de>>(&self, path: &str, body: Value) -> Result<T, ModelError> {
+    pub(crate) async fn post<T: for<'de> Deserialize<'de>>(
+        &self,
+        path: &str,
+        body: Value,
+    ) -> Result<T, ModelError> {
         self.ask(Method::POST, path, Some(body.to_string().into_bytes())).await
     }
 
@@ -174,8 +178,9 @@ impl Server {
     fn url(&self, path: &str) -> Url {
         let base = self.base.path().trim_end_matches('/');
         let path = match (self.wire, path) {
-            // A versioned base is where the list is; properties are at the root.
+            // A versioned base is where the protocol's own endpoints are; properties are at the root.
             (Wire::OpenAi, "/v1/models") if !base.is_empty() => format!("{base}/models"),
+            (Wire::OpenAi, "/v1/embeddings") if !base.is_empty() => format!("{base}/embeddings"),
             _ => {
                 let root = ["/v1", "/api"].iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base);
                 format!("{root}{path}")

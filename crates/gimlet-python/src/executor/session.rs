@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::cell::{Cell, CellEnd, CellEvent, ExecutorError, Session};
+use gimlet::context::Variable;
 use gimlet::tool::ToolFailure;
 use serde_json::Value;
 
@@ -28,6 +29,8 @@ pub(crate) struct PythonSession {
     /// The cell that is running, or was when its handle was dropped.
     open: Option<Ran>,
     weaknesses: Vec<String>,
+    /// What the worker told of them after the last cell.
+    variables: Vec<Variable>,
     cells: u32,
 }
 
@@ -42,6 +45,7 @@ impl PythonSession {
             ran: Vec::new(),
             open: None,
             weaknesses,
+            variables: Vec::new(),
             cells: 0,
         })
     }
@@ -180,7 +184,11 @@ impl PythonSession {
         }
         match health {
             Health::Good => Ok(end),
-            Health::Spent => self.restore(end).await,
+            Health::Spent => {
+                // What a replay brings back is known after the next cell.
+                self.variables.clear();
+                self.restore(end).await
+            }
         }
     }
 
@@ -269,6 +277,10 @@ impl Session for PythonSession {
         .boxed()
     }
 
+    fn variables(&self) -> Vec<Variable> {
+        self.variables.clone()
+    }
+
     fn weaknesses(&self) -> Vec<String> {
         self.weaknesses.clone()
     }
@@ -299,14 +311,18 @@ impl PythonCell<'_> {
                 open.calls.push(Called { tool: tool.clone(), args: args.clone(), result: None });
                 Ok(CellEvent::HostCall { id, tool, args })
             }
-            Ok(FromWorker::Ended { end, fate, health }) => {
+            Ok(FromWorker::Ended { end, fate, health, variables }) => {
+                self.session.variables = variables.into_iter().filter(Variable::is_plain).collect();
                 self.session.ended(end, fate, health).await.map(CellEvent::Ended)
             }
             Ok(other) => {
                 self.session.worker = None;
                 Err(ExecutorError::Protocol(format!("unexpected from a running cell: {other:?}")))
             }
-            Err(silence) => self.session.died(silence).await.map(CellEvent::Ended),
+            Err(silence) => {
+                self.session.variables.clear();
+                self.session.died(silence).await.map(CellEvent::Ended)
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use rustpython_vm::{AsObject, PyObjectRef, PyResult, VirtualMachine};
 
 use super::traceback::{self, Sources};
 use super::watch::{Stop, Watch};
-use super::{globals, host};
+use super::{globals, host, variables};
 use crate::limits::Limits;
 use crate::protocol::{Fate, FromWorker, Health};
 use crate::source::{self, VALUE};
@@ -32,7 +32,8 @@ impl Session {
     pub(crate) fn run(&mut self, number: u32, code: &str, watch: &Watch, vm: &VirtualMachine) -> FromWorker {
         let file = self.sources.add(number, code);
         if let Err(refusal) = self.admit(&file, code) {
-            return FromWorker::Ended { end: refusal, fate: Fate::Whole, health: Health::Good };
+            let variables = variables::bound(&self.scope.globals, vm);
+            return FromWorker::Ended { end: refusal, fate: Fate::Whole, health: Health::Good, variables };
         }
         let result = self.execute(&file, code, vm);
         let stopped = watch.stopped();
@@ -62,7 +63,7 @@ impl Session {
             Some(Stop::Time | Stop::Memory | Stop::Asked) => Fate::Cut,
             Some(Stop::Answer | Stop::Calls) | None => Fate::Whole,
         };
-        FromWorker::Ended { end, fate, health }
+        FromWorker::Ended { end, fate, health, variables: variables::bound(&self.scope.globals, vm) }
     }
 
     /// What is refused before anything runs.

@@ -18,6 +18,7 @@ mod output;
 mod set_order;
 mod traceback;
 mod value;
+mod variables;
 mod watch;
 
 use std::fs::File;

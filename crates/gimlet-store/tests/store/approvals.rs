@@ -27,6 +27,7 @@ fn request(id: &str, command: &str) -> ApprovalRequest {
         args: json!({ "command": command }),
         effects,
         reason: "it is not known".into(),
+        asking: Default::default(),
         preview: None,
     }
 }

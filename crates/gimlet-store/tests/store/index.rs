@@ -18,7 +18,12 @@ fn suspended(reason: Suspension) -> EventKind {
 }
 
 fn resumed(root: &str) -> EventKind {
-    EventKind::RunResumed { version: "0.1.0".into(), root: root.into(), limits: Limits::default() }
+    EventKind::RunResumed {
+        version: "0.1.0".into(),
+        root: root.into(),
+        limits: Limits::default(),
+        plan: Default::default(),
+    }
 }
 
 fn reply(input: u64, output: u64) -> EventKind {

@@ -23,7 +23,12 @@ fn every_kind() -> Vec<EventKind> {
     let EventKind::RunStarted(sub_agent) = started("a part of it") else { unreachable!() };
     vec![
         started("line one\nline two \u{1F980}"),
-        EventKind::RunResumed { version: "0.2.0".into(), root: "/p".into(), limits: Limits::default() },
+        EventKind::RunResumed {
+            version: "0.2.0".into(),
+            root: "/p".into(),
+            limits: Limits::default(),
+            plan: Default::default(),
+        },
         EventKind::StepStarted { step: 1 },
         EventKind::ModelDelta { step: 1, text: "Hm".into(), thinking: String::new() },
         EventKind::ModelMessage(ModelMessage {
@@ -72,6 +77,7 @@ fn every_kind() -> Vec<EventKind> {
             end: CellEnd::Answer { value: json!([1, null]) },
             observation: "1".into(),
             truncated: false,
+            variables: Vec::new(),
             seconds: 0.125,
         },
         EventKind::ApprovalRequested(ApprovalRequest {
@@ -84,6 +90,7 @@ fn every_kind() -> Vec<EventKind> {
             args: json!({}),
             effects: vec![Effect::Network { host: "example.org".into() }],
             reason: "it leaves the machine".into(),
+            asking: Default::default(),
             preview: Some("-a\n+b".into()),
         }),
         EventKind::ApprovalDecided { id: "q1".into(), decision: Decision::Approve { scope: Scope::Session } },

@@ -34,6 +34,7 @@ pub(crate) fn started(task: &str) -> EventKind {
         dialect: Dialect::Native,
         root: "/project".into(),
         limits: Limits::default(),
+        plan: Default::default(),
         system: "You solve tasks.".into(),
         tools: vec!["read_file".into()],
         context: String::new(),

@@ -75,6 +75,7 @@ async fn answer(shared: &Shared, request: Request<Incoming>, flushes: Arc<Flushe
         (Method::GET, "/api/version", _) => plain(StatusCode::OK, &wire::version()),
         (Method::GET, "/api/tags", _) => plain(StatusCode::OK, &wire::tags(&names())),
         (Method::POST, "/api/show", _) => show(shared, &body),
+        (Method::POST, "/api/embed" | "/v1/embeddings", _) => embeddings(shared, &path, &body),
         (Method::GET, "/v1/models", _) => plain(StatusCode::OK, &wire::models(&names())),
         (_, "/api/version" | "/api/tags" | "/api/show" | "/v1/models", _) | (_, _, Some(_)) => {
             plain(StatusCode::METHOD_NOT_ALLOWED, &json!({ "error": "method not allowed" }))
@@ -92,6 +93,31 @@ fn show(shared: &Shared, body: &Bytes) -> Response<Body> {
             plain(StatusCode::NOT_FOUND, &json!({ "error": format!("model '{model}' not found") }))
         }
     }
+}
+
+/// Vectors, by whatever rule the test gave; a server without one has no such endpoint.
+fn embeddings(shared: &Shared, path: &str, body: &Bytes) -> Response<Body> {
+    let Some(embed) = &shared.embed else {
+        return plain(StatusCode::NOT_FOUND, &json!({ "error": format!("there is no {path} here") }));
+    };
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let Some(texts) = body["input"].as_array() else {
+        return plain(StatusCode::BAD_REQUEST, &json!({ "error": "input must be a list of texts" }));
+    };
+    let vectors = texts.iter().map(|text| embed(text.as_str().unwrap_or_default()));
+    let answer = match path {
+        "/api/embed" => json!({ "model": body["model"], "embeddings": vectors.collect::<Vec<_>>() }),
+        _ => {
+            // Last first: the order is the server's own choice.
+            let mut data: Vec<Value> = vectors
+                .enumerate()
+                .map(|(index, vector)| json!({ "object": "embedding", "index": index, "embedding": vector }))
+                .collect();
+            data.reverse();
+            json!({ "object": "list", "model": body["model"], "data": data })
+        }
+    };
+    plain(StatusCode::OK, &answer)
 }
 
 /// Whether a model is there; `name` and `name:latest` are the same, as Ollama has it.

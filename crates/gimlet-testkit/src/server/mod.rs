@@ -39,7 +39,11 @@ pub struct ModelServerBuilder {
     port: u16,
     manners: Manners,
     observer: Option<Observer>,
+    embed: Option<Embed>,
 }
+
+/// Makes the vector of a text.
+pub(crate) type Embed = Box<dyn Fn(&str) -> Vec<f32> + Send + Sync>;
 
 /// Told of each model call once it has been checked.
 pub(crate) type Observer = Box<dyn Fn(&Recorded) + Send + Sync>;
@@ -49,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) player: Player,
     pub(crate) manners: Manners,
     pub(crate) observer: Option<Observer>,
+    pub(crate) embed: Option<Embed>,
     journal: Mutex<Journal>,
 }
 
@@ -106,7 +111,7 @@ impl ModelServer {
 
     /// A server that is to be different from the usual one.
     pub fn builder(script: Script) -> ModelServerBuilder {
-        ModelServerBuilder { script, port: 0, manners: Manners::default(), observer: None }
+        ModelServerBuilder { script, port: 0, manners: Manners::default(), observer: None, embed: None }
     }
 
     /// Its address, such as `http://127.0.0.1:40123`, without a slash at the end.
@@ -194,6 +199,13 @@ impl ModelServerBuilder {
         self
     }
 
+    /// Makes vectors, by this rule.
+    #[must_use]
+    pub fn embeddings(mut self, embed: impl Fn(&str) -> Vec<f32> + Send + Sync + 'static) -> Self {
+        self.embed = Some(Box::new(embed));
+        self
+    }
+
     /// Tells someone of each model call, once it has been checked.
     #[must_use]
     pub fn on_request(mut self, observer: impl Fn(&Recorded) + Send + Sync + 'static) -> Self {
@@ -209,6 +221,7 @@ impl ModelServerBuilder {
             player: Player::new(self.script),
             manners: self.manners,
             observer: self.observer,
+            embed: self.embed,
             journal: Mutex::default(),
         });
         let (stop, stopped) = oneshot::channel();

@@ -17,6 +17,7 @@ fn question(tool: &str) -> ApprovalRequest {
         args: json!({}),
         effects: Vec::new(),
         reason: "it changes a file".into(),
+        asking: Default::default(),
         preview: None,
     }
 }

@@ -1,15 +1,24 @@
 //! What fits a model's window: how large a conversation is, and what gives way when it grows too large.
 //!
-//! Plans are pure functions of the state. What a plan takes away is recorded as an event before the next request and
-//! applied by the fold, so that a resumed run sends the same messages; between two such events a conversation only
-//! grows. Old observations give way first; a summary of old steps would be another plan beside [`prune`].
+//! What gives way is decided by pure functions of the state ([`next_relief`]), recorded as an event before the next
+//! request and applied by the fold, so that a resumed run sends the same messages; between two such events a
+//! conversation only grows. Old observations give way first ([`prune`]), then old steps ([`summary`]).
 
+pub(crate) mod diary;
 pub mod prune;
+mod room;
 mod size;
+pub mod summary;
+pub mod variables;
 
-pub use prune::{Observation, plan, relief};
+pub use diary::Diary;
+pub use prune::{Observation, everything};
+pub use room::{Compaction, Relief, compaction, next_relief};
+pub(crate) use room::{after, guessed, question};
 pub(crate) use size::tool_bytes;
 pub use size::{Measured, bytes};
+pub use summary::{Compacted, Summary};
+pub use variables::Variable;
 
 /// How much a model can take at once, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

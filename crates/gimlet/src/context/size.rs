@@ -22,6 +22,11 @@ pub fn bytes(message: &Message) -> usize {
         }
 }
 
+/// How large several messages are.
+pub(super) fn whole(messages: &[std::sync::Arc<Message>]) -> usize {
+    messages.iter().map(|message| bytes(message)).sum()
+}
+
 /// How large the description of native tools is.
 pub(crate) fn tool_bytes(tools: &[std::sync::Arc<ToolSpec>]) -> usize {
     tools.iter().map(|tool| FRAME + tool.name.len() + tool.description.len() + json(&tool.input)).sum()

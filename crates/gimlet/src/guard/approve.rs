@@ -8,10 +8,11 @@ use futures_util::future::BoxFuture;
 use tracing::Instrument;
 
 use super::{Layer, Outcome, Pass};
-use crate::approval::{ApprovalRequest, Decision, Scope, binding};
+use crate::approval::{ApprovalRequest, Asking, Decision, Scope, binding};
 use crate::digest::digest_json;
 use crate::effect::{Effect, Verdict, judge_all};
 use crate::event::{EventKind, Suspension};
+use crate::run::Services;
 use crate::telemetry;
 use crate::tool::{Tool, ToolError, ToolFailure, code};
 
@@ -53,6 +54,18 @@ fn denied(effects: &[Effect]) -> &'static str {
     if runs { code::COMMAND_DENIED } else { code::DENIED }
 }
 
+/// What the agent is told that may ask nobody.
+const ASKS_NOBODY: &str =
+    "This agent may do nothing that needs an approval. Do without, or say what is needed.";
+
+/// The approver's answer, unless the agent may not even ask.
+async fn answer(services: &Services, request: ApprovalRequest) -> Decision {
+    match request.asking {
+        Asking::Open | Asking::Person => services.approver.ask(request).await,
+        Asking::Nobody => Decision::Deny { feedback: Some(ASKS_NOBODY.into()) },
+    }
+}
+
 impl Approve {
     async fn ask(&self, pass: &Pass, reason: String) -> Result<(), Outcome> {
         let request = self.question(pass, reason);
@@ -65,7 +78,7 @@ impl Approve {
         let decision = tokio::select! {
             biased;
             () = pass.cancel.cancelled() => return Err(Outcome::Suspended(Suspension::Interrupted)),
-            decision = pass.services.approver.ask(request).instrument(span.clone()) => decision,
+            decision = answer(&pass.services, request).instrument(span.clone()) => decision,
         };
         telemetry::record_decision(&span, &decision, &pass.services.payload());
         if decision == Decision::Defer {
@@ -99,6 +112,7 @@ impl Approve {
             args: pass.call.args.clone(),
             effects: pass.effects.clone(),
             reason,
+            asking: services.asking,
             preview: self.tool.preview(&pass.call.args),
         }
     }

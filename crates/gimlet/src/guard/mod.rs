@@ -38,7 +38,7 @@ pub use redact::Redactor;
 pub use repeats::Repeats;
 pub use truncate::{Truncation, truncate};
 pub use validate::BadSchema;
-pub(crate) use validate::closest;
+pub(crate) use validate::{closest, problems};
 
 /// A tool behind its guard.
 pub(crate) fn assemble(tool: Arc<dyn Tool>) -> Result<Box<dyn Layer>, BadSchema> {

@@ -38,18 +38,21 @@ impl Validate {
 
     fn check(&self, args: Value) -> Result<Value, String> {
         let args = Value::Object(mend(args, &self.spec.input)?);
-        let problems: Vec<String> = self
-            .validator
-            .iter_errors(&args)
-            .take(3)
-            .map(|error| {
-                let place = error.instance_path().to_string();
-                let place = place.trim_start_matches('/').replace('/', ".");
-                if place.is_empty() { error.to_string() } else { format!("`{place}`: {error}") }
-            })
-            .collect();
+        let problems = problems(&self.validator, &args);
         if problems.is_empty() { Ok(args) } else { Err(problems.join("; ")) }
     }
+}
+
+/// What is wrong with a value, in a few words for a model.
+pub(crate) fn problems(validator: &jsonschema::Validator, value: &Value) -> Vec<String> {
+    let errors = validator.iter_errors(value).take(3);
+    errors
+        .map(|error| {
+            let place = error.instance_path().to_string();
+            let place = place.trim_start_matches('/').replace('/', ".");
+            if place.is_empty() { error.to_string() } else { format!("`{place}`: {error}") }
+        })
+        .collect()
 }
 
 impl Layer for Validate {

@@ -64,6 +64,22 @@ pub fn parse(text: &str, format: ActionFormat, known: &[&str]) -> Parsed {
     Parsed { thinking, content, prose, intent }
 }
 
+/// The JSON value in a text: the whole of it, or what its first bracket opens.
+pub(crate) fn value_in(text: &str) -> Option<Value> {
+    let text = text.trim();
+    if let Ok(value) = serde_json::from_str(text) {
+        return Some(value);
+    }
+    let at = text.find(['{', '['])?;
+    let end = json::value_end(text, at).unwrap_or(text.len());
+    json::read_one(&text[at..end]).ok()
+}
+
+/// A reply that is no action, without its thinking, which comes first.
+pub(crate) fn without_thinking(text: &str) -> (Option<String>, String) {
+    thinking::split(text, ActionFormat::Tools, &[])
+}
+
 /// The right shape of an action, to show a model that got it wrong.
 pub fn right_shape(format: ActionFormat) -> &'static str {
     match format {

@@ -1,23 +1,65 @@
-//! Puts an answer to the checks, and ends the run or sends the model back.
+//! Puts an answer to its form and to the checks, and ends the run or sends the model back.
 
 use serde_json::Value;
 
-use super::{Ending, Next, Run};
+use super::{Ending, Next, Run, fail};
 use crate::event::{EventKind, FeedbackReason, FinishState};
 use crate::hook::Facts;
+use crate::output::{CORRECTIONS, correction};
+use crate::state::result_text;
 use crate::store::StoreError;
+
+/// An answer that has the form it should have, or what is wrong with it.
+enum Shaped {
+    Fits { answer: String, value: Option<Value> },
+    Misshapen { problem: String, correction: String },
+}
 
 impl Run {
     pub(super) async fn conclude(&self, answer: String, value: Option<Value>) -> Result<Next, StoreError> {
-        let journal = &self.services.journal;
-        let (closing, cut, refusals, most) =
-            journal.with_state(|state| (state.closing, state.cut, state.refusals, state.limits.max_refusals));
-        if closing {
-            let notes =
-                if cut { vec!["the answer was cut off at the token limit".to_owned()] } else { Vec::new() };
-            let finished = self.finished(answer, value, FinishState::MaxSteps, notes);
-            return Ok(Next::End(Ending::Finished(finished)));
+        let (closing, misshapen) = self.services.journal.with_state(|state| (state.closing, state.misshapen));
+        match self.shape(&answer, value) {
+            Shaped::Fits { answer, value } if closing => Ok(self.close(answer, value, None)),
+            Shaped::Fits { answer, value } => self.judge(answer, value).await,
+            Shaped::Misshapen { problem, .. } if closing => Ok(self.close(answer, None, Some(problem))),
+            Shaped::Misshapen { correction, .. } if misshapen < CORRECTIONS => {
+                let reason = FeedbackReason::AnswerMisshapen;
+                self.services.journal.append(EventKind::Feedback { reason, text: correction }).await?;
+                Ok(Next::Go)
+            }
+            Shaped::Misshapen { problem, .. } => {
+                let message = format!("the answer does not have the form that is asked for: {problem}");
+                Ok(fail("ANSWER_MISSHAPEN", message, Some("a larger model, or a simpler schema")))
+            }
         }
+    }
+
+    /// The answer in the form it should have; an agent without one may answer as it likes.
+    fn shape(&self, answer: &str, value: Option<Value>) -> Shaped {
+        let Some(form) = &self.agent.form else { return Shaped::Fits { answer: answer.to_owned(), value } };
+        match form.fit(answer, value.as_ref()) {
+            Ok(value) => Shaped::Fits { answer: result_text(&value), value: Some(value) },
+            Err(problem) => {
+                let action = self.services.journal.with_state(|state| state.action);
+                let correction = correction(form, action, &problem);
+                Shaped::Misshapen { problem, correction }
+            }
+        }
+    }
+
+    /// Ends with the answer that was asked for because the steps are used up.
+    fn close(&self, answer: String, value: Option<Value>, problem: Option<String>) -> Next {
+        let cut = self.services.journal.with_state(|state| state.cut);
+        let cut = cut.then(|| "the answer was cut off at the token limit".to_owned());
+        let problem = problem.map(|problem| format!("the answer does not have its form: {problem}"));
+        let notes = cut.into_iter().chain(problem).collect();
+        Next::End(Ending::Finished(self.finished(answer, value, FinishState::MaxSteps, notes)))
+    }
+
+    /// Puts an answer to the checks.
+    async fn judge(&self, answer: String, value: Option<Value>) -> Result<Next, StoreError> {
+        let journal = &self.services.journal;
+        let (refusals, most) = journal.with_state(|state| (state.refusals, state.limits.max_refusals));
         let missing = self.missing(&answer).await;
         if !missing.is_empty() && refusals < most {
             let text = format!("That answer is not accepted yet:\n- {}\nGo on.", missing.join("\n- "));

@@ -52,7 +52,9 @@ impl Run {
                 let (observation, truncated) = observe(&printed, &end, &self.services.truncation);
                 telemetry::record_cell(&span, &end, &observation, truncated, &self.services.payload());
                 let seconds = self.services.clock.elapsed().saturating_sub(begun).as_secs_f64();
-                let finished = EventKind::CellFinished { cell, end, observation, truncated, seconds };
+                let variables = self.session.as_ref().map(|session| session.variables()).unwrap_or_default();
+                let finished =
+                    EventKind::CellFinished { cell, end, observation, truncated, variables, seconds };
                 self.services.journal.append(finished).await?;
                 Ok(Next::Go)
             }

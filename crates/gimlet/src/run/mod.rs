@@ -2,8 +2,12 @@
 //! it holds nothing that is not in the log, so another process can take over at any event.
 
 mod act;
+mod aside;
 mod conclude;
 mod execute;
+mod fallback;
+mod plan;
+mod room;
 mod sample;
 mod services;
 mod understand;
@@ -90,6 +94,11 @@ impl Handle {
         self.services.journal.append(EventKind::UserMessage { text: text.into() }).await
     }
 
+    /// Asks for a plan, or a new one, before the next step.
+    pub async fn replan(&self) -> Result<(), StoreError> {
+        self.services.journal.append(EventKind::PlanRequested).await
+    }
+
     /// Stops the run at once; it can be resumed.
     pub fn cancel(&self) {
         self.services.cancel.cancel();
@@ -156,6 +165,7 @@ impl Run {
             version: env.version.clone(),
             root: env.root.clone(),
             limits: limits.unwrap_or_else(|| state.limits.clone()),
+            plan: agent.plan,
         };
         let mut warnings = Vec::new();
         if started.root != env.root {
@@ -190,6 +200,18 @@ impl Run {
             services.journal.append(EventKind::AgentStarted(started)).await?;
         }
         Ok(Run::new(agent, services))
+    }
+
+    /// Makes room in the conversation of a run that rests: old observations give way, and old steps to a summary.
+    /// Returns whether anything did.
+    pub async fn make_room_in(agent: Arc<Agent>, id: &RunId, env: Env) -> Result<bool, RunError> {
+        let events = env.store.load(id).await?;
+        if events.is_empty() {
+            return Err(RunError::Empty(id.clone()));
+        }
+        let run = Run::new(agent.clone(), Services::of_run(&agent, env, id.clone(), events));
+        let span = run.span.clone();
+        Ok(run.clear_out().instrument(span).await?)
     }
 
     fn new(agent: Arc<Agent>, services: Arc<Services>) -> Run {
@@ -264,7 +286,12 @@ impl Run {
 
     async fn until_end(&mut self) -> Result<Ending, StoreError> {
         loop {
-            let action = self.services.journal.with_state(next_action);
+            let action = match self.services.journal.with_state(next_action) {
+                Action::Sample { .. } | Action::Plan if self.services.journal.callers_are_spent() => {
+                    Action::GiveUp(FinishState::TokenBudget)
+                }
+                action => action,
+            };
             if self.services.cancel.is_cancelled() && !matches!(action, Action::Rest(_)) {
                 return Ok(Ending::Suspended(Suspension::Interrupted));
             }
@@ -279,6 +306,9 @@ impl Run {
             Action::Sample { step, begin } => {
                 self.close_step().await;
                 if begin {
+                    if let Some(end) = self.make_room(0).await? {
+                        return Ok(Next::End(end));
+                    }
                     if let Flow::Refuse(reason) = self.services.before_step(step).await {
                         let message = format!("a hook refused step {step}: {reason}");
                         return Ok(fail("HOOK_REFUSED", message, None));
@@ -289,6 +319,16 @@ impl Run {
                 let span = self.step.insert(telemetry::step_span(step)).clone();
                 self.sample(step).instrument(span).await
             }
+            Action::Plan => {
+                self.close_step().await;
+                if let Some(end) = self.make_room(plan::QUESTION).await? {
+                    return Ok(Next::End(end));
+                }
+                let step = self.services.journal.with_state(|state| state.step);
+                let span = telemetry::plan_span(step);
+                self.plan(step, &span).instrument(span.clone()).await
+            }
+            Action::FallBack => self.fall_back().await,
             Action::Tell { reason, text } => {
                 self.services.journal.append(EventKind::Feedback { reason, text }).await?;
                 Ok(Next::Go)
@@ -401,7 +441,8 @@ fn beginning(
         dialect: agent.dialect,
         root: root.to_owned(),
         limits,
-        system: system_prompt(agent.action, agent.dialect, specs, &agent.instructions)?,
+        plan: agent.plan,
+        system: system_prompt(agent.action, agent.dialect, specs, &agent.told(agent.action))?,
         context: agent.context.clone(),
         tools: specs.iter().map(|spec| spec.name.clone()).collect(),
         tools_digest: agent.toolbox.digest(),
@@ -413,7 +454,11 @@ fn beginning(
 }
 
 fn fail(error: &str, message: String, hint: Option<&str>) -> Next {
-    Next::End(Ending::Failed(Failure { error: error.to_owned(), message, hint: hint.map(str::to_owned) }))
+    Next::End(failed(error, message, hint))
+}
+
+fn failed(error: &str, message: String, hint: Option<&str>) -> Ending {
+    Ending::Failed(Failure { error: error.to_owned(), message, hint: hint.map(str::to_owned) })
 }
 
 /// The events of a run so far, for a sub-agent that may have been at work before.

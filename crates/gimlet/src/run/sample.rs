@@ -6,12 +6,14 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tracing::Instrument;
 
+use super::room::Gave;
 use super::understand::understand;
 use super::{Ending, Next, Run, fail};
-use crate::context;
-use crate::event::{ActionFormat, Dialect, EventKind, ModelMessage, Pruned, Suspension};
+use crate::constrain;
+use crate::event::{EventKind, ModelMessage, Suspension};
 use crate::model::{ModelError, ModelEvent, ModelStream, Reply, ReplyBuilder, Request};
 use crate::prompt::stops;
+use crate::state::State;
 use crate::store::StoreError;
 use crate::telemetry;
 use crate::tool::ToolSpec;
@@ -60,7 +62,6 @@ impl From<ModelError> for Missed {
 
 impl Run {
     pub(super) async fn sample(&self, step: u32) -> Result<Next, StoreError> {
-        self.make_room().await?;
         let mut restarts = 0;
         loop {
             match self.ask(step).await? {
@@ -72,33 +73,13 @@ impl Run {
                 }
                 Asked::BrokeOff(_, failure) => return Ok(failure),
                 // The server knows its window best: give it less, as long as there is something to leave out.
-                Asked::TooLong(failure) => match self.plan_relief() {
-                    Some(plan) => self.prune(plan).await?,
-                    None => return Ok(failure),
+                Asked::TooLong(failure) => match self.give_way().await? {
+                    Gave::Way => {}
+                    Gave::Nothing => return Ok(failure),
+                    Gave::Up(ending) => return Ok(Next::End(ending)),
                 },
             }
         }
-    }
-
-    /// Lets old observations give way when the conversation comes near the model's window.
-    async fn make_room(&self) -> Result<(), StoreError> {
-        let Some(window) = self.agent.model.window() else { return Ok(()) };
-        let tools = context::tool_bytes(self.native_tools());
-        match self.services.journal.with_state(|state| context::plan(state, window, tools)) {
-            Some(plan) => self.prune(plan).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn prune(&self, plan: Pruned) -> Result<(), StoreError> {
-        // What gave way is worth looking at again.
-        self.services.forget_repeats();
-        self.services.journal.append(EventKind::ContextPruned(plan)).await
-    }
-
-    fn plan_relief(&self) -> Option<Pruned> {
-        let window = self.agent.model.window();
-        self.services.journal.with_state(|state| context::relief(state, window))
     }
 
     async fn ask(&self, step: u32) -> Result<Asked, StoreError> {
@@ -136,23 +117,26 @@ impl Run {
     }
 
     /// The tools that go with a request, where they are not part of the prompt.
-    fn native_tools(&self) -> &[Arc<ToolSpec>] {
-        let native = self.agent.action == ActionFormat::Tools && self.agent.dialect == Dialect::Native;
+    pub(super) fn native_tools(&self) -> &[Arc<ToolSpec>] {
+        let native = self.services.journal.with_state(State::is_native);
         if native { self.agent.toolbox.specs() } else { &[] }
     }
 
-    fn request(&self) -> Request {
+    pub(super) fn request(&self) -> Request {
         let agent = &self.agent;
-        let (messages, constrain) = self
-            .services
-            .journal
-            .with_state(|state| (state.messages.clone(), agent.constrain.applies(state)));
+        let (messages, (action, dialect), constrain) = self.services.journal.with_state(|state| {
+            (state.messages.clone(), (state.action, state.dialect), agent.constrain.applies(state))
+        });
         let mut sampling = agent.sampling.clone();
         if sampling.stop.is_empty() {
-            sampling.stop = stops(agent.action, agent.dialect);
+            sampling.stop = stops(action, dialect);
         }
         if constrain && sampling.schema.is_none() {
-            sampling.schema = Some(agent.schema.clone());
+            sampling.schema = Some(if action == agent.action {
+                agent.schema.clone()
+            } else {
+                Arc::new(constrain::schema(action, agent.toolbox.specs()))
+            });
         }
         let tools =
             if self.native_tools().is_empty() { Default::default() } else { agent.toolbox.specs().clone() };

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::History;
 use crate::agent::Agent;
-use crate::approval::{Approver, DenyAll};
+use crate::approval::{Approver, Asking, DenyAll};
 use crate::effect::{AskBeforeChange, Policy};
 use crate::event::{AgentPath, Event, EventKind, Suspension, ToolFinished};
 use crate::guard::{Outcome, Pass, Redactor, Repeats, Truncation, Turn};
@@ -84,6 +84,8 @@ pub struct Services {
     pub(crate) journal: Arc<Journal>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) approver: Arc<dyn Approver>,
+    /// Who answers this agent's questions: at least as strict as for those that called it.
+    pub(crate) asking: Asking,
     pub(crate) policies: Vec<Arc<dyn Policy>>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) toolbox: Arc<Toolbox>,
@@ -112,6 +114,7 @@ impl Services {
             journal,
             store: env.store,
             approver: env.approver,
+            asking: agent.asking,
             policies,
             hooks: agent.hooks.clone(),
             toolbox: agent.toolbox.clone(),
@@ -128,7 +131,8 @@ impl Services {
 
     /// For a sub-agent: its own state and loop detection, policies at least as strict, everything else shared.
     pub(crate) fn of_child(&self, agent: &Agent, path: AgentPath) -> Arc<Self> {
-        let state = State::fold(self.history.iter(), &path);
+        let mut state = State::fold(self.history.iter(), &path);
+        state.take_up(self.clock.now());
         let mut policies = self.policies.clone();
         policies.extend(agent.policies.iter().cloned());
         Arc::new(Services {
@@ -136,6 +140,7 @@ impl Services {
             journal: self.journal.child(path, state),
             store: self.store.clone(),
             approver: self.approver.clone(),
+            asking: self.asking.max(agent.asking),
             policies,
             hooks: agent.hooks.clone(),
             toolbox: agent.toolbox.clone(),

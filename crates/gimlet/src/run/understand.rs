@@ -12,7 +12,7 @@ const FINAL_ANSWER: &str = "final_answer";
 
 pub(super) fn understand(reply: Reply, step: u32, agent: &Agent, state: &State) -> ModelMessage {
     let known: Vec<&str> = agent.toolbox.callable().iter().map(|spec| spec.name.as_str()).collect();
-    let parsed = parse(&reply.text, agent.action, &known);
+    let parsed = parse(&reply.text, state.action, &known);
     let mut message = ModelMessage {
         step,
         thinking: reply.thinking,
@@ -59,9 +59,13 @@ fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent, state: &
             message.text = parsed.content;
             message.problem = Some("The reply was cut off at the token limit.".into());
         }
+        // JSON that was asked for as an answer is no attempt at a call.
+        Intent::Calls(_) | Intent::Malformed(_) if is_typed_answer(&parsed.content, agent) => {
+            message.answer = Some(parsed.content.clone());
+            message.text = parsed.content;
+        }
         Intent::Calls(calls) => {
-            let native = agent.action == ActionFormat::Tools && agent.dialect == Dialect::Native;
-            message.text = if native { parsed.prose } else { parsed.content };
+            message.text = if state.is_native() { parsed.prose } else { parsed.content };
             message.tool_calls = calls
                 .into_iter()
                 .map(|call| ToolCall { id: String::new(), name: call.name, args: call.args })
@@ -86,10 +90,17 @@ fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent, state: &
     }
 }
 
+/// Whether a text is an answer of the form that is asked for, and no call of a tool the agent has.
+fn is_typed_answer(text: &str, agent: &Agent) -> bool {
+    let Some(form) = &agent.form else { return false };
+    let Ok(value) = form.fit(text, None) else { return false };
+    !value.is_string() && !value["name"].as_str().is_some_and(|name| agent.toolbox.has(name))
+}
+
 /// The tool a model says it would use, when it has used none yet: small models announce a call, or explain it to the
 /// user, instead of making it. Said three times it is what the model means.
 fn announced<'a>(answer: &str, agent: &'a Agent, state: &State) -> Option<&'a str> {
-    let in_text = agent.action == ActionFormat::Tools && agent.dialect == Dialect::Text;
+    let in_text = state.action == ActionFormat::Tools && state.dialect == Dialect::Text;
     if !in_text || state.closing || !state.history.is_empty() || state.malformed > 1 {
         return None;
     }

@@ -17,10 +17,12 @@ use tracing::{Instrument, Span, info_span};
 
 use crate::approval::{ApprovalRequest, Decision};
 use crate::cell::CellEnd;
+use crate::context::Compacted;
 use crate::digest::{digest, digest_json};
 use crate::effect::Effect;
 use crate::event::{Failure, FinishState, Finished, ModelMessage, Started};
 use crate::message::{Message, ToolCall};
+use crate::plan::Plan;
 use crate::tool::{ToolError, ToolFailure};
 
 pub(crate) use payload::Payload;
@@ -104,6 +106,59 @@ fn record_result<E: AsRef<str>>(span: &Span, error: Option<E>) {
 /// One step.
 pub(crate) fn step_span(step: u32) -> Span {
     info_span!(target: TARGET, "step", otel.name = %format_args!("step {step}"), openinference.span.kind = "CHAIN", step)
+}
+
+/// A plan being made; the request for it lies inside.
+pub(crate) fn plan_span(step: u32) -> Span {
+    info_span!(
+        target: TARGET,
+        "plan",
+        openinference.span.kind = "CHAIN",
+        step,
+        plan.known = Empty,
+        plan.to_find = Empty,
+        plan.steps = Empty,
+        output.chars = Empty,
+        result.ok = Empty,
+        result.error_type = Empty,
+        output.value = Empty,
+    )
+}
+
+pub(crate) fn record_plan(span: &Span, plan: &Plan, payload: &Payload<'_>) {
+    span.record("plan.known", plan.known.len());
+    span.record("plan.to_find", plan.to_find.len());
+    span.record("plan.steps", plan.steps.len());
+    span.record("output.chars", plan.text.chars().count());
+    record_result(span, plan.failure.as_ref().map(|failure| &failure.error));
+    payload.record(span, "output.value", || plan.text.clone());
+}
+
+/// Old steps being summed up; the request for it lies inside.
+pub(crate) fn compact_span() -> Span {
+    info_span!(
+        target: TARGET,
+        "context.compact",
+        openinference.span.kind = "CHAIN",
+        context.before = Empty,
+        context.after = Empty,
+        context.window = Empty,
+        context.by = Empty,
+        output.chars = Empty,
+        result.ok = Empty,
+        result.error_type = Empty,
+        output.value = Empty,
+    )
+}
+
+pub(crate) fn record_compacted(span: &Span, compacted: &Compacted, payload: &Payload<'_>) {
+    span.record("context.before", compacted.before);
+    span.record("context.after", compacted.after);
+    span.record("context.window", compacted.window);
+    span.record("context.by", word(&compacted.by));
+    span.record("output.chars", compacted.text.chars().count());
+    record_result(span, compacted.failure.as_ref().map(|failure| &failure.error));
+    payload.record(span, "output.value", || compacted.text.clone());
 }
 
 /// One request to a model.
@@ -287,7 +342,11 @@ pub(crate) fn approval_span(request: &ApprovalRequest, payload: &Payload<'_>) ->
 fn first_file(effects: &[Effect]) -> Option<String> {
     effects.iter().find_map(|effect| match effect {
         Effect::Write { path, .. } | Effect::Read { path } => Some(path.display().to_string()),
-        Effect::Run { .. } | Effect::Network { .. } | Effect::Delegate { .. } | Effect::Opaque { .. } => None,
+        Effect::Run { .. }
+        | Effect::Network { .. }
+        | Effect::Delegate { .. }
+        | Effect::Remember { .. }
+        | Effect::Opaque { .. } => None,
     })
 }
 

@@ -12,10 +12,12 @@ use tracing::Span;
 use super::{CallEnd, Payload, Payloads, Place};
 use crate::approval::Decision;
 use crate::event::{
-    AgentPath, Event, EventKind, Failure, FinishState, Finished, RequestedCall, Suspension, ToolFinished,
+    AgentPath, Event, EventKind, Failure, FinishState, Finished, ModelMessage, Purpose, RequestedCall,
+    Suspension, ToolFinished,
 };
 use crate::guard::Redactor;
 use crate::message::ToolCall;
+use crate::plan;
 use crate::state::{Phase, State};
 use crate::tool::{ToolFailure, code};
 
@@ -52,6 +54,8 @@ struct Teller {
     state: State,
     span: Option<Span>,
     step: Option<Span>,
+    /// A plan being made, or old steps being summed up.
+    aside: Option<Span>,
     llm: Option<Span>,
     cell: Option<Span>,
     calls: HashMap<String, Call>,
@@ -90,6 +94,21 @@ impl Tale<'_> {
                 let agent = self.agent(event);
                 super::record_reply(&agent.llm(payload), message, &payload);
                 agent.llm = None;
+            }
+            EventKind::ModelAsked { purpose, text } => self.agent(event).ask(*purpose, text, payload),
+            EventKind::Plan(plan) => {
+                let agent = self.agent(event);
+                if let Some(span) = agent.aside.take() {
+                    super::record_plan(&span, plan, &payload);
+                }
+                agent.answer(plan.failure.as_ref(), &plan.message(), payload);
+            }
+            EventKind::ContextCompacted(compacted) => {
+                let agent = self.agent(event);
+                if let Some(span) = agent.aside.take() {
+                    super::record_compacted(&span, compacted, &payload);
+                }
+                agent.answer(compacted.failure.as_ref(), &compacted.message(), payload);
             }
             EventKind::ToolRequested { call } => {
                 let agent = self.agent(event);
@@ -157,7 +176,9 @@ impl Tale<'_> {
             }
             EventKind::Feedback { .. }
             | EventKind::UserMessage { .. }
+            | EventKind::PlanRequested
             | EventKind::ContextPruned(_)
+            | EventKind::ActionChanged(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => {}
         }
@@ -215,6 +236,34 @@ impl Teller {
         let model = self.state.started.as_ref().map_or("", |started| started.model.as_str());
         let messages = &self.state.messages;
         self.llm.get_or_insert_with(|| step.in_scope(|| super::llm_span(model, messages, &payload))).clone()
+    }
+
+    /// Opens the span of a question beside the steps, and of the request inside it.
+    fn ask(&mut self, purpose: Purpose, question: &str, payload: Payload<'_>) {
+        let agent = self.span.clone().unwrap_or_else(Span::none);
+        (self.llm, self.step) = (None, None);
+        let model = self.state.started.as_ref().map_or("", |started| started.model.as_str());
+        let (aside, messages) = match purpose {
+            Purpose::Plan => (
+                agent.in_scope(|| super::plan_span(self.state.step)),
+                plan::conversation(&self.state, question),
+            ),
+            Purpose::Summary => {
+                (agent.in_scope(super::compact_span), crate::context::summary::conversation(question))
+            }
+        };
+        self.llm = Some(aside.in_scope(|| super::llm_span(model, &messages, &payload)));
+        self.aside = Some(aside);
+    }
+
+    /// Ends the request of such a question.
+    fn answer(&mut self, failure: Option<&Failure>, reply: &ModelMessage, payload: Payload<'_>) {
+        if let Some(span) = self.llm.take() {
+            match failure {
+                Some(failure) => super::record_model_error(&span, &failure.error),
+                None => super::record_reply(&span, reply, &payload),
+            }
+        }
     }
 
     fn cell(&mut self, payload: Payload<'_>) -> Span {
@@ -300,7 +349,7 @@ impl Teller {
                 super::record_call(&span, open_calls, call.verdict, Duration::ZERO, &payload);
             }
         }
-        (self.llm, self.cell, self.step, self.span) = (None, None, None, None);
+        (self.llm, self.aside, self.cell, self.step, self.span) = (None, None, None, None, None);
     }
 }
 

@@ -71,8 +71,14 @@ impl Model for Pretend {
 
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
         let input = (self.count)(&request);
-        self.requests.lock().unwrap().push(request);
-        let say = self.replies.lock().unwrap().pop_front();
+        self.requests.lock().unwrap().push(request.clone());
+        let sums_up = matches!(request.messages.get(1).map(AsRef::as_ref),
+            Some(Message::User { text }) if text.starts_with("Sum up this run"));
+        // A summary is no turn of the conversation.
+        let say = match sums_up {
+            true => Some(Say::Text("Goal:\n- to do it\nDecisions:\n- it was looked at")),
+            false => self.replies.lock().unwrap().pop_front(),
+        };
         async move {
             let usage = ModelEvent::Usage(Usage { input, output: 5, ..Usage::default() });
             let events = match say {

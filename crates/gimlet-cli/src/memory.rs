@@ -1,0 +1,35 @@
+//! The memory of a project, put together from the settings: its file in the data directory, and the model that makes
+//! vectors if one is named.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gimlet_memory::{EmbedError, Embedder, Kit, Memory};
+use gimlet_models::EmbeddingModel;
+
+use crate::config::Settings;
+use crate::{home, models};
+
+/// The memory of the project, if agents may use it.
+pub(crate) fn enabled(settings: &Settings) -> anyhow::Result<Option<Kit>> {
+    settings.memory_enabled.value.then(|| kit(settings)).transpose()
+}
+
+/// The memory of the project. Nothing is opened before its first use.
+pub(crate) fn kit(settings: &Settings) -> anyhow::Result<Kit> {
+    let embedder = models::embeddings(settings)?.map(|model| Arc::new(Vectors(model)) as Arc<dyn Embedder>);
+    Ok(Kit { memory: Arc::new(Memory::of_project(&home::path()?, &settings.root)), embedder })
+}
+
+struct Vectors(EmbeddingModel);
+
+impl Embedder for Vectors {
+    fn model(&self) -> &str {
+        self.0.id()
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, EmbedError>> {
+        async move { self.0.embed(texts).await.map_err(|error| EmbedError(error.to_string())) }.boxed()
+    }
+}

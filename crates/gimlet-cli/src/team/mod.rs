@@ -1,0 +1,223 @@
+//! Who works in a run: the agent that leads it and those it may call, put together from the configuration and the
+//! command line. Flags are about the agent that leads; the others are as their tables say.
+
+mod build;
+pub(crate) mod check;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gimlet::Agent;
+use gimlet::event::{ActionFormat, Started};
+use gimlet::limits::Limits;
+use gimlet::plan::Planning;
+use gimlet::state::State;
+
+use crate::args::{ExecutorChoice, RunOptions};
+use crate::config::{AgentEntry, Agents, DEFAULT_AGENT, Origin, Settings};
+use crate::exit::UsageError;
+use crate::models::{self, Found};
+use crate::world::{self, Place};
+use build::{Builder, Part};
+
+/// Most steps of a new run in containers when nobody says otherwise: each of its steps may do a great deal.
+const DOCKER_STEPS: u32 = 10;
+
+/// The agents of a run. Without a name it is led by the agent that needs no configuration.
+pub(crate) struct Team {
+    lead: Option<AgentEntry>,
+    agents: Agents,
+}
+
+/// A team at its place, ready to work.
+pub(crate) struct Ready {
+    pub(crate) team: Team,
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) action: ActionFormat,
+    /// Changes to what code of the leading agent may import.
+    pub(crate) imports: Vec<String>,
+    /// The leading agent's model, as it can be named again.
+    pub(crate) model: String,
+    /// Why this model, when nobody named it.
+    pub(crate) why: Option<String>,
+}
+
+/// What the leading agent begins or goes on with.
+pub(crate) struct Duty<'a> {
+    pub(crate) imports: &'a [String],
+    pub(crate) limits: Limits,
+    pub(crate) context: String,
+}
+
+/// The agents of a new run.
+pub(crate) async fn fresh(place: &Place, settings: &Settings, options: &RunOptions) -> anyhow::Result<Ready> {
+    let team = Team::of(options.agent.as_deref(), settings, &options.mcp.files)?;
+    let mut found = match team.own_model(options) {
+        Some(name) => models::find(name, settings).await?,
+        None => models::chosen(settings).await?,
+    };
+    let why = found.why.take();
+    let action = team.action(options, found.manner.action);
+    let imports = team.all_imports(action, options, settings)?;
+    let duty = Duty {
+        imports: &imports,
+        limits: team.limits(options, settings),
+        context: world::context(place, settings),
+    };
+    let model = found.model.id().to_owned();
+    let agent = team.assemble(place, settings, options, found, duty).await?;
+    Ok(Ready { team, agent, action, imports, model, why })
+}
+
+/// The agents of an earlier run, as it began: `options` say so already.
+pub(crate) async fn as_before(
+    place: &Place,
+    settings: &Settings,
+    options: &RunOptions,
+    state: &State,
+    started: &Started,
+) -> anyhow::Result<Ready> {
+    let team = Team::of(options.agent.as_deref(), settings, &options.mcp.files)?;
+    let named = options.model.model.as_deref().or(team.own_model(options)).unwrap_or(&started.model);
+    let model = named.to_owned();
+    let mut found = models::find(&model, settings).await?;
+    found.manner.dialect = started.dialect;
+    // What its code could import before, its replay must find again, unless the command line says otherwise.
+    let imports = if options.imports.imports.is_empty() {
+        serde_json::from_value(started.executor["imports"].clone()).unwrap_or_default()
+    } else {
+        team.all_imports(started.action, options, settings)?
+    };
+    // What a project tells agents is in the run's log.
+    let duty = Duty { imports: &imports, limits: state.limits.clone(), context: String::new() };
+    let agent = team.assemble(place, settings, options, found, duty).await?;
+    Ok(Ready { team, agent, action: started.action, imports, model, why: None })
+}
+
+impl Team {
+    /// The team that an agent of the configuration leads. All that is wrong with any agent of it is found here.
+    pub(crate) fn of(name: Option<&str>, settings: &Settings, mcp: &[PathBuf]) -> anyhow::Result<Team> {
+        let Some(name) = name.filter(|name| *name != DEFAULT_AGENT) else {
+            return Ok(Team { lead: None, agents: Agents::default() });
+        };
+        let agents = check::load(settings, mcp)?;
+        Ok(Team { lead: Some(agents.get(name)?.clone()), agents })
+    }
+
+    /// The model the leading agent names, unless the command line names one.
+    fn own_model(&self, options: &RunOptions) -> Option<&str> {
+        let own = self.lead.as_ref()?.model.as_ref()?;
+        options.model.model.is_none().then_some(own.word.as_str())
+    }
+
+    /// How the leading agent acts, given how its model would.
+    pub(crate) fn action(&self, options: &RunOptions, otherwise: ActionFormat) -> ActionFormat {
+        options.acting(self.lead.as_ref().map_or(otherwise, |entry| build::acting(entry, otherwise)))
+    }
+
+    /// What the leading agent may spend on a new task: what the command line says, else its table, else the settings.
+    pub(crate) fn limits(&self, options: &RunOptions, settings: &Settings) -> Limits {
+        let executor = self.executor(options);
+        let own = match &self.lead {
+            Some(entry) => entry_limits(entry, executor, settings),
+            None => Limits { max_steps: usual_steps(executor, settings), ..Limits::default() },
+        };
+        said_limits(options, own)
+    }
+
+    /// When the leading agent plans: as the command line says, else its table, else the settings.
+    fn planning(&self, options: &RunOptions, settings: &Settings) -> Planning {
+        let own = self.lead.as_ref().and_then(|entry| entry.plan);
+        options.plan.or(own).unwrap_or(settings.plan.value)
+    }
+
+    fn executor(&self, options: &RunOptions) -> Option<ExecutorChoice> {
+        options.executor.or(self.lead.as_ref().and_then(|entry| entry.executor))
+    }
+
+    /// Changes to the imports that the leading agent's table and the command line make.
+    fn imports(&self, options: &RunOptions) -> Vec<String> {
+        let own = self.lead.iter().flat_map(|entry| entry.imports.iter().cloned());
+        own.chain(options.imports.imports.iter().cloned()).collect()
+    }
+
+    /// All changes to what the leading agent's code may import. An agent that writes none needs none.
+    fn all_imports(
+        &self,
+        action: ActionFormat,
+        options: &RunOptions,
+        settings: &Settings,
+    ) -> anyhow::Result<Vec<String>> {
+        match action {
+            ActionFormat::Code => settings.imports(&self.imports(options)),
+            ActionFormat::Tools => Ok(Vec::new()),
+        }
+    }
+
+    /// Builds the leading agent on a model, and all it may call.
+    pub(crate) async fn assemble(
+        &self,
+        place: &Place,
+        settings: &Settings,
+        options: &RunOptions,
+        found: Found,
+        duty: Duty<'_>,
+    ) -> anyhow::Result<Arc<Agent>> {
+        let action = self.action(options, found.manner.action);
+        if action == ActionFormat::Tools && options.executor == Some(ExecutorChoice::Docker) {
+            return Err(UsageError::new("`--executor docker` runs code, and this agent acts by tools")
+                .hint("`--action code`, or `--sandbox docker` for commands")
+                .into());
+        }
+        let mut builder = Builder::new(place, settings, &self.agents, &found);
+        let mates = match &self.lead {
+            Some(entry) => builder.mates(entry).await?,
+            None => Vec::new(),
+        };
+        let flags = (options.model.temperature, options.model.max_tokens);
+        let executor = self.executor(options).unwrap_or_default();
+        let part = Part {
+            entry: self.lead.as_ref(),
+            found: &found,
+            action,
+            executor,
+            imports: match executor {
+                // A container imports what it has; who asks for more is told so.
+                ExecutorChoice::Docker => self.imports(options),
+                ExecutorChoice::Python => duty.imports.to_vec(),
+            },
+            limits: duty.limits,
+            sampling: build::sampling(self.lead.as_ref(), flags),
+            plan: self.planning(options, settings),
+            mates,
+        };
+        builder.lead(part, duty.context)
+    }
+}
+
+/// What an agent of the configuration may spend.
+fn entry_limits(entry: &AgentEntry, executor: Option<ExecutorChoice>, settings: &Settings) -> Limits {
+    Limits {
+        max_steps: entry.max_steps.unwrap_or_else(|| usual_steps(executor, settings)),
+        max_seconds: entry.timeout,
+        max_tokens: entry.token_budget,
+        ..Limits::default()
+    }
+}
+
+fn usual_steps(executor: Option<ExecutorChoice>, settings: &Settings) -> u32 {
+    match (&settings.max_steps.origin, executor) {
+        (Origin::Default, Some(ExecutorChoice::Docker)) => DOCKER_STEPS,
+        _ => settings.max_steps.value,
+    }
+}
+
+/// Limits with what the command line says on top.
+pub(crate) fn said_limits(options: &RunOptions, base: Limits) -> Limits {
+    Limits {
+        max_steps: options.max_steps.unwrap_or(base.max_steps),
+        max_seconds: options.timeout.or(base.max_seconds),
+        max_tokens: options.token_budget.or(base.max_tokens),
+        ..base
+    }
+}

@@ -1,0 +1,31 @@
+//! A model whose code cannot be read is given the format of tool calls for the rest of its work.
+
+use super::{Next, Run, fail};
+use crate::event::{ActionChange, ActionFormat, Dialect, EventKind};
+use crate::parse;
+use crate::prompt::system_prompt;
+use crate::store::StoreError;
+
+const REASON: &str = "the model's code could not be read three times in a row; it calls tools from here on";
+
+impl Run {
+    pub(super) async fn fall_back(&mut self) -> Result<Next, StoreError> {
+        let agent = &self.agent;
+        let (action, dialect) = (ActionFormat::Tools, agent.dialect);
+        let system = match system_prompt(action, dialect, agent.toolbox.specs(), &agent.told(action)) {
+            Ok(system) => system,
+            Err(error) => return Ok(fail("PROMPT", error.to_string(), None)),
+        };
+        let mut text = "Your code could not be read. Write no code from here on: call tools, one at a time, or reply in \
+                        plain words once you know enough. Variables are gone."
+            .to_owned();
+        if dialect == Dialect::Text {
+            text = format!("{text} A call:\n{}", parse::right_shape(action));
+        }
+        // What the interpreter holds is of no use any more.
+        self.session = None;
+        let change = ActionChange { action, dialect, system, text, reason: REASON.to_owned() };
+        self.services.journal.append(EventKind::ActionChanged(Box::new(change))).await?;
+        Ok(Next::Go)
+    }
+}
