@@ -32,6 +32,10 @@ bench:
 bench-python:
     cargo bench-python
 
+# Gimlet beside smolagents, goose and codex; `bench/peers` installs them first.
+bench-peers:
+    bench/run
+
 # Random Python programs in a jailed worker, for two minutes.
 soak:
     cargo build -p gimlet-python --ignore-rust-version --locked

@@ -8,18 +8,15 @@ use super::process::{children, cpu};
 use super::rival::Rival;
 use super::{executor, run, spec};
 
-const WORK: &[(&str, &str)] = &[
-    ("loop", "t = 0\nfor i in range(400000):\n    t += i * 2"),
-    ("recursion", "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(24)"),
-    ("comprehension", "for _ in range(5):\n    x = [i * i for i in range(60000) if i % 3]"),
-    ("dict churn", "d = {}\nfor i in range(150000):\n    d[i % 1000] = d.get(i % 1000, 0) + i"),
-    ("list churn", "x = []\nfor i in range(200000):\n    x.append(i)\n    if len(x) > 100:\n        x.pop()"),
-    ("sort", "x = [(i * 7919) % 100003 for i in range(100000)]\nx.sort()\nsorted(x, key=lambda v: -v)"),
-    (
-        "strings",
-        "p = []\nfor i in range(80000):\n    p.append(f'{i}:{i * 2}')\ns = ','.join(p)\nlen(s.split(','))",
-    ),
-];
+/// The programs of `bench/run`, which compares whole processes.
+macro_rules! work {
+    ($($name:literal),*) => {
+        &[$(($name, include_str!(concat!("../../../../bench/programs/", $name, ".py")))),*]
+    };
+}
+
+const WORK: &[(&str, &str)] =
+    work!["loop", "recursion", "comprehension", "dict_churn", "list_churn", "sort", "strings"];
 
 /// Geometric mean of ratios, as they come.
 #[derive(Default)]

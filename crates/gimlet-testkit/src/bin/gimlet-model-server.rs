@@ -12,7 +12,7 @@ use clap::Parser;
 use gimlet_models::Script;
 use gimlet_testkit::{ModelServer, Recorded};
 
-/// Plays a script as an Ollama, OpenAI and Anthropic server, and checks every request it gets.
+/// Plays a script as an Ollama, OpenAI (chat completions and responses) and Anthropic server, and checks every request it gets.
 ///
 /// The first line on standard output is its address. A request that breaks a rule of the protocol is answered with
 /// 400 and the rule's name.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use gimlet_models::script::{Fault, ScriptReply, Turn};
 use http_body_util::{BodyExt, Limited};
@@ -143,6 +144,8 @@ async fn chat(
         path: path.to_owned(),
         task: String::new(),
         body: parsed.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned())),
+        bytes: body.len(),
+        at_us: now_us(),
         violations: Vec::new(),
         headers: headers
             .iter()
@@ -177,6 +180,11 @@ async fn chat(
         }
         (_, _) => plain(StatusCode::BAD_REQUEST, &wire.error(400, &refused.unwrap_or_default())),
     }
+}
+
+fn now_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Checks a request against every rule and remembers it; none when it cannot even be read.

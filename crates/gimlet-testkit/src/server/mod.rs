@@ -1,6 +1,6 @@
 //! A model server that plays a script and checks every request it gets.
 //!
-//! It speaks Ollama, OpenAI and Anthropic at one address; a request that breaks a [`Rule`] is answered with 400 and
+//! It speaks Ollama, OpenAI (both its protocols) and Anthropic at one address; a request that breaks a [`Rule`] is answered with 400 and
 //! kept, so that a test can ask at its end whether anything went wrong.
 
 mod body;

@@ -18,6 +18,10 @@ pub struct Recorded {
     pub task: String,
     /// The body; a string when it was no JSON.
     pub body: Value,
+    /// Length of the body in bytes, as it came.
+    pub bytes: usize,
+    /// When it had come whole, in microseconds since the epoch; a bench tells the time between requests by it.
+    pub at_us: u64,
     /// What was wrong with it.
     pub violations: Vec<Violation>,
     /// Its headers, names in lower case. Not written into logs: they may hold keys.

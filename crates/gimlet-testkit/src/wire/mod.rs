@@ -1,10 +1,11 @@
 //! The wires: each file reads its provider's request and writes its provider's reply, nothing else.
 //!
-//! [`Chat`] is what the rules see: the same words for all three, beside the messages exactly as they were sent.
+//! [`Chat`] is what the rules see: the same words for all of them, beside the messages exactly as they were sent.
 
 mod anthropic;
 mod ollama;
 mod openai;
+mod responses;
 mod tools;
 
 use gimlet_models::script::{ScriptCall, ScriptReply};
@@ -30,6 +31,8 @@ pub enum Wire {
     OpenAi,
     /// Anthropic's `/v1/messages`.
     Anthropic,
+    /// OpenAI's `/v1/responses`.
+    Responses,
 }
 
 /// A request, read.
@@ -129,6 +132,7 @@ impl Wire {
             "/api/chat" => Some(Wire::Ollama),
             "/v1/chat/completions" => Some(Wire::OpenAi),
             "/v1/messages" => Some(Wire::Anthropic),
+            "/v1/responses" => Some(Wire::Responses),
             _ => None,
         }
     }
@@ -139,6 +143,7 @@ impl Wire {
             Wire::Ollama => ollama::read(body),
             Wire::OpenAi => openai::read(body),
             Wire::Anthropic => anthropic::read(body, header),
+            Wire::Responses => responses::read(body),
         }
     }
 
@@ -148,6 +153,7 @@ impl Wire {
             Wire::Ollama => ollama::write(out),
             Wire::OpenAi => openai::write(out),
             Wire::Anthropic => anthropic::write(out),
+            Wire::Responses => responses::write(out),
         }
     }
 
@@ -155,7 +161,7 @@ impl Wire {
     pub(crate) fn error(self, status: u16, message: &str) -> Value {
         match self {
             Wire::Ollama => json!({ "error": message }),
-            Wire::OpenAi => openai::error(status, message),
+            Wire::OpenAi | Wire::Responses => openai::error(status, message),
             Wire::Anthropic => anthropic::error(status, message),
         }
     }

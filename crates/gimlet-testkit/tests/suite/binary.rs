@@ -53,6 +53,9 @@ async fn it_prints_its_address_serves_and_logs() {
         (&lines[0]["wire"], &lines[0]["task"], &lines[0]["violations"]),
         (&json!("openai"), &json!("hi"), &json!([]))
     );
+    let sent = json!({ "model": "tiny", "messages": [task] }).to_string().len();
+    assert_eq!(lines[0]["bytes"], sent);
+    assert!(lines[0]["at_us"].as_u64() <= lines[1]["at_us"].as_u64());
     assert_eq!(lines[1]["violations"][0]["rule"], "roles");
 }
 

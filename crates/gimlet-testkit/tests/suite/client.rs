@@ -4,7 +4,7 @@ use gimlet_models::Script;
 use gimlet_testkit::{ModelServer, Wire};
 use serde_json::{Value, json};
 
-pub(crate) const WIRES: [Wire; 3] = [Wire::Ollama, Wire::OpenAi, Wire::Anthropic];
+pub(crate) const WIRES: [Wire; 4] = [Wire::Ollama, Wire::OpenAi, Wire::Anthropic, Wire::Responses];
 
 pub(crate) fn script(toml: &str) -> Script {
     toml::from_str(toml).unwrap()
@@ -30,6 +30,7 @@ pub(crate) fn path(wire: Wire) -> &'static str {
         Wire::Ollama => "/api/chat",
         Wire::OpenAi => "/v1/chat/completions",
         Wire::Anthropic => "/v1/messages",
+        Wire::Responses => "/v1/responses",
     }
 }
 
@@ -68,6 +69,20 @@ pub(crate) fn request(wire: Wire, messages: Vec<Value>) -> Value {
             "stream": true,
             "tools": tools(wire),
         }),
+        Wire::Responses => {
+            // Several calls of one reply are several items.
+            let items = messages.into_iter().flat_map(|message| match message {
+                Value::Array(items) => items,
+                item => vec![item],
+            });
+            json!({
+                "model": "scripted",
+                "instructions": "Be brief.",
+                "input": items.collect::<Vec<_>>(),
+                "stream": true,
+                "tools": tools(wire),
+            })
+        }
     }
 }
 
@@ -78,6 +93,9 @@ pub(crate) fn tools(wire: Wire) -> Value {
             json!({ "type": "function", "function": { "name": name, "description": "…", "parameters": schema } })
         }
         Wire::Anthropic => json!({ "name": name, "description": "…", "input_schema": schema }),
+        Wire::Responses => {
+            json!({ "type": "function", "name": name, "description": "…", "parameters": schema })
+        }
     };
     json!([tool("read_file"), tool("list_files")])
 }
@@ -90,12 +108,16 @@ pub(crate) fn calls(wire: Wire, calls: &[(&str, &str)]) -> Value {
             json!({ "id": id, "type": "function", "function": { "name": name, "arguments": "{}" } })
         }
         Wire::Anthropic => json!({ "type": "tool_use", "id": id, "name": name, "input": {} }),
+        Wire::Responses => {
+            json!({ "type": "function_call", "call_id": id, "name": name, "arguments": "{}" })
+        }
     });
     let calls: Vec<Value> = calls.collect();
     match wire {
         Wire::Ollama => json!({ "role": "assistant", "content": "", "tool_calls": calls }),
         Wire::OpenAi => json!({ "role": "assistant", "content": null, "tool_calls": calls }),
         Wire::Anthropic => json!({ "role": "assistant", "content": calls }),
+        Wire::Responses => calls.into(),
     }
 }
 
@@ -112,6 +134,10 @@ pub(crate) fn results(wire: Wire, results: &[(&str, &str)]) -> Vec<Value> {
                 .map(|(id, text)| json!({ "type": "tool_result", "tool_use_id": id, "content": text }));
             vec![json!({ "role": "user", "content": blocks.collect::<Vec<_>>() })]
         }
+        Wire::Responses => results
+            .iter()
+            .map(|(id, text)| json!({ "type": "function_call_output", "call_id": id, "output": text }))
+            .collect(),
     }
 }
 

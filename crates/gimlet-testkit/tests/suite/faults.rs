@@ -40,7 +40,7 @@ async fn a_status_with_retry_after() {
         let error: Value = response.json().await.unwrap();
         match wire {
             Wire::Ollama => assert!(error["error"].is_string()),
-            Wire::OpenAi => assert_eq!(error["error"]["code"], "rate_limit_exceeded"),
+            Wire::OpenAi | Wire::Responses => assert_eq!(error["error"]["code"], "rate_limit_exceeded"),
             Wire::Anthropic => assert_eq!(error["error"]["type"], "rate_limit_error"),
         }
         // The attempt used the reply up; the same request again meets the next one.

@@ -40,6 +40,7 @@ async fn a_conversation_only_grows() {
         let mut other_system = grown("task", "ok");
         match wire {
             Wire::Anthropic => other_system["system"] = json!("Be long."),
+            Wire::Responses => other_system["instructions"] = json!("Be long."),
             Wire::Ollama | Wire::OpenAi => other_system["messages"][0]["content"] = json!("Be long."),
         }
         assert_eq!(send(&server, wire, &other_system).await, 400);
@@ -77,7 +78,7 @@ async fn a_user_may_add_to_a_message_nobody_has_answered() {
         };
         assert_eq!(send(&server, wire, &ask("more", vec![])).await, 200);
         let grown = match wire {
-            Wire::Ollama | Wire::OpenAi => ask("more and more", vec![]),
+            Wire::Ollama | Wire::OpenAi | Wire::Responses => ask("more and more", vec![]),
             Wire::Anthropic => {
                 let mut body = ask("more", vec![]);
                 body["messages"][2]["content"] =

@@ -10,5 +10,6 @@ mod faults;
 mod history;
 mod ollama;
 mod openai;
+mod responses;
 mod rules;
 mod stand_ins;

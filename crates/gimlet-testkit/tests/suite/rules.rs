@@ -38,6 +38,7 @@ async fn proper_requests_pass() {
 #[tokio::test]
 async fn shape() {
     for wire in WIRES {
+        let list = if wire == Wire::Responses { "input" } else { "messages" };
         let broken = |change: &dyn Fn(&mut Value)| {
             let mut body = hello(wire, "x");
             change(&mut body);
@@ -45,9 +46,9 @@ async fn shape() {
         };
         breaks(wire, Rule::Shape, &json!([1, 2])).await;
         breaks(wire, Rule::Shape, &json!("text")).await;
-        breaks(wire, Rule::Shape, &broken(&|body| body["messages"] = json!("hello"))).await;
-        breaks(wire, Rule::Shape, &broken(&|body| body["messages"][0]["role"] = json!("robot"))).await;
-        breaks(wire, Rule::Shape, &broken(&|body| body["messages"][0]["content"] = json!(7))).await;
+        breaks(wire, Rule::Shape, &broken(&|body| body[list] = json!("hello"))).await;
+        breaks(wire, Rule::Shape, &broken(&|body| body[list][0]["role"] = json!("robot"))).await;
+        breaks(wire, Rule::Shape, &broken(&|body| body[list][0]["content"] = json!(7))).await;
         breaks(wire, Rule::Shape, &broken(&|body| body["stream"] = json!("yes"))).await;
         breaks(wire, Rule::Shape, &broken(&|body| body["tools"] = json!({}))).await;
         breaks(wire, Rule::Shape, &broken(&|body| body["tools"][0] = body["tools"][1].clone())).await;
@@ -109,7 +110,7 @@ async fn model() {
 #[tokio::test]
 async fn system() {
     let system = json!({ "role": "system", "content": "Also be kind." });
-    for wire in [Wire::Ollama, Wire::OpenAi] {
+    for wire in [Wire::Ollama, Wire::OpenAi, Wire::Responses] {
         breaks(wire, Rule::System, &request(wire, vec![system.clone(), user("x")])).await;
         breaks(
             wire,

@@ -1,0 +1,139 @@
+"""The report in Markdown. Everything in it comes from the JSON."""
+
+from pathlib import Path
+
+from . import chart
+from .compare import Spread, gimlet_is_behind, is_gimlet, noise, ratios, spread
+from .table import AGAIN, BASE
+
+HEAD = """# Gimlet beside what people use instead
+
+Made by `bench/run` from [{raw}]({raw}): {date}, {machine}. Gimlet {gimlet} at {revision}, beside {peers}.{quick}
+
+![Ratios to gimlet]({chart})
+
+A ratio is someone's value by gimlet's value of the same round: 3x is three times what gimlet took, below 1 gimlet took more.
+Rounds are taken in turns, another one first each time; a cell tells the median round and, in brackets, the least and the most.
+Everyone gets its replies from the same scripted server, so no model's time is in these numbers, and everyone reads the same files. In a step
+
+{does}
+"""
+
+
+def write(results: dict, raw: str, folder: Path) -> list[Path]:
+    """Writes the report and its chart beside the raw numbers."""
+    written = {"README.md": markdown(results, raw), "chart.svg": chart.svg(results)}
+    for name, text in written.items():
+        (folder / name).write_text(text)
+    return [folder / raw, *(folder / name for name in written)]
+
+
+def markdown(results: dict, raw: str) -> str:
+    labels, rows = results["labels"], results["rows"]
+    groups: dict[str, list[dict]] = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append(row)
+    parts = [_head(results, raw), _noise(rows)]
+    parts += [_group(name, of_group, labels) for name, of_group in groups.items()]
+    parts.append(_behind(rows, labels))
+    return "\n".join(parts)
+
+
+def _head(results: dict, raw: str) -> str:
+    machine, versions, labels = results["machine"], dict(results["versions"]), results["labels"]
+    described = (
+        f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, {machine['kernel']}, "
+        f"load {machine['load_at_start']} at the start, {results['minutes']} minutes"
+    )
+    gimlet = versions.pop(BASE, "unknown")
+    names = {"smolagents-tools": "smolagents", "python3": "CPython"}
+    peers = ", ".join(f"{names.get(key, labels.get(key, key))} {version}" for key, version in versions.items())
+    does = "\n".join(f"- {labels[key]}: {how}" for key, how in results["does"].items())
+    quick = "\n\n**This was a quick run, to see that everything works: its numbers mean nothing.**" if results["quick"] else ""
+    return HEAD.format(
+        raw=raw, chart="chart.svg", date=results["date"], machine=described, gimlet=gimlet,
+        revision=results["revision"], peers=peers, does=does, quick=quick,
+    )
+
+
+def _noise(rows: list[dict]) -> str:
+    found = [(row, ratios(row, AGAIN)) for row in rows if row["kind"] == "ratio" and ratios(row, AGAIN)]
+    if not found:
+        return "## Noise\n\nGimlet was not measured beside itself.\n"
+    medians = [spread(of_row).median for _, of_row in found]
+    worst = max((row for row, _ in found), key=noise)
+    return (
+        "## Noise\n\n"
+        f"Gimlet takes part twice. Beside itself its median ratio lies between {_times(min(medians))} and {_times(max(medians))}; "
+        f"the worst single round differs by a factor of {noise(worst):.2f} ({worst['group']}, {worst['title']}). "
+        "Where a ratio is nearer to 1 than gimlet's own worst round of that row, the cell says ≈.\n"
+    )
+
+
+def _group(name: str, rows: list[dict], labels: dict[str, str]) -> str:
+    who = [key for key in labels if any(key in row["values"] or key in row["missing"] for row in rows)]
+    lines = [f"## {name[0].upper()}{name[1:]}", "", "| | " + " | ".join(labels[key] for key in who) + " |"]
+    lines.append("|---" * (len(who) + 1) + "|")
+    for row in rows:
+        lines.append(f"| {row['title']} | " + " | ".join(_cell(row, key) for key in who) + " |")
+    lines.append("")
+    lines += [f"- *{row['title']}*: {row['did']}{_rounds(row)}." for row in rows]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for key, why in row["missing"].items():
+            reasons.setdefault((key, why), []).append(row["title"])
+    lines += [f"- **{labels.get(key, key)}** is missing ({', '.join(titles)}): {why}" for (key, why), titles in reasons.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _rounds(row: dict) -> str:
+    counts = sorted({len(values) for values in row["values"].values()})
+    if not counts:
+        return ""
+    told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"; {told} round{'' if counts[-1] == 1 else 's'}"
+
+
+def _cell(row: dict, who: str) -> str:
+    values = row["values"].get(who)
+    if not values:
+        return "missing" if who in row["missing"] else ""
+    match row["kind"]:
+        case "ratio":
+            if who == BASE:
+                return "1"
+            found = ratios(row, who)
+            if not found:
+                return "missing"
+            told = _spread(spread(found), _times)
+            inside = 1 / noise(row) <= spread(found).median <= noise(row)
+            told += " ≈" if inside and who != AGAIN else ""
+        case "share":
+            told = _spread(spread(values), lambda share: f"{share * 100:.1f} %")
+        case "plain":
+            told = _spread(spread(values), lambda amount: f"{amount:.1f} {row['unit']}")
+        case kind:
+            raise ValueError(f"no such kind of row: {kind}")
+    return f"**{told}** (gimlet is behind)" if gimlet_is_behind(row, who) else told
+
+
+def _spread(of: Spread, tell) -> str:
+    median, least, most = tell(of.median), tell(of.least), tell(of.most)
+    return median if least == most else f"{median} ({least} to {most})"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x" if ratio < 100 else f"{ratio:.0f}x"
+
+
+def _behind(rows: list[dict], labels: dict[str, str]) -> str:
+    lines = ["## Where gimlet is behind", ""]
+    found = [
+        f"- {row['group']}, {row['title']}: {labels[who]} {_cell(row, who).split('**')[1]}"
+        for row in rows
+        for who in labels
+        if gimlet_is_behind(row, who)
+    ]
+    others = [who for row in rows for who in row["values"] if not is_gimlet(who)]
+    nothing = "In none of these rows, by more than the noise." if others else "Nobody else was measured."
+    return "\n".join(lines + (found or [nothing])) + "\n"
