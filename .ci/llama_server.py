@@ -1,7 +1,7 @@
 """A real model server for the tests that want one: llama.cpp with the weights it is given.
 
-Usage: llama_server.py smollm2 | FILE.gguf. Prints its address on the first line and serves until its standard input
-closes.
+Usage: llama_server.py smollm2 | FILE.gguf [THREADS [CONTEXT]]. Prints its address on the first line and serves until its
+standard input closes.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ if weights == "smollm2":
     params.n_ctx = 2048
 else:
     path = pathlib.Path(weights)
-    params.n_ctx = 4096
+    params.n_ctx = int(sys.argv[3]) if len(sys.argv) > 3 else 4096
 # The server tells everyone the path it was given; a bare name says nothing about this machine.
 os.chdir(path.parent)
 params.model.path = path.name
@@ -28,8 +28,9 @@ params.hostnames = ["127.0.0.1"]
 params.port = 0
 params.n_parallel = 1
 # Two threads get in each other's way on a busy machine of two cores.
-params.cpuparams.n_threads = 1
-params.cpuparams_batch.n_threads = 1
+threads = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+params.cpuparams.n_threads = threads
+params.cpuparams_batch.n_threads = threads
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 sys.stdin.read()

@@ -10,6 +10,7 @@ mod conversation;
 mod diagnostics;
 mod doctor;
 mod ending;
+mod eval;
 mod exit;
 mod front;
 mod home;
@@ -20,6 +21,7 @@ mod mcp;
 mod memory;
 mod models;
 mod patches;
+mod repository;
 mod rules;
 mod served;
 mod session;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         }
         Some(_) | None => {}
     }
+    eval::stay_with_parent();
     let cli = Cli::parse();
     let status = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
@@ -76,6 +79,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Approve(args)) => commands::approvals::approve(&args),
         Some(Command::Deny(args)) => commands::approvals::deny(args),
         Some(Command::Models { command, options }) => commands::models::models(command, options).await,
+        Some(Command::Eval(args)) => eval::eval(*args).await,
         Some(Command::Python(args)) => commands::python::python(args).await,
         Some(Command::Policy { command, root }) => commands::policy::policy(command, &root),
         Some(Command::Agents { command, root, mcp }) => commands::agents::agents(command, &root, &mcp),

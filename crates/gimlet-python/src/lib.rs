@@ -7,7 +7,9 @@ pub mod executor;
 pub mod imports;
 pub mod limits;
 pub mod protocol;
+#[cfg(feature = "interpreter")]
 pub mod source;
+#[cfg(feature = "interpreter")]
 pub mod worker;
 
 pub use executor::{Program, PythonConfig, PythonExecutor, Warmth};

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::event::ActionFormat;
-use crate::state::State;
-use crate::tool::ToolSpec;
+use crate::state::{CallSummary, State};
+use crate::tool::{ToolSpec, code};
 
 /// When a model's replies are held to a schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,13 +27,25 @@ pub enum Constrain {
 }
 
 impl Constrain {
-    /// Whether the next reply is held to a schema. The last answer of a run is prose.
+    /// Whether the next reply is held to a schema. The last answer of a run is prose, and a model that goes round in
+    /// circles is let go: held to the form of a call, it makes the same one again.
     pub fn applies(self, state: &State) -> bool {
-        match self {
-            Constrain::AfterFailures => state.constrained && !state.closing,
-            Constrain::Always => (state.constrained || !writes_code(state)) && !state.closing,
+        let held = match self {
+            Constrain::AfterFailures => state.constrained,
+            Constrain::Always => state.constrained || !writes_code(state),
             Constrain::Never => false,
-        }
+        };
+        held && !state.closing && !circles(state)
+    }
+}
+
+/// Whether the last call was the one before it once more, or was refused for being made too often.
+fn circles(state: &State) -> bool {
+    let same = |one: &CallSummary, other: &CallSummary| one.tool == other.tool && one.args == other.args;
+    match state.history.as_slice() {
+        [] => false,
+        [.., before, last] if same(before, last) => true,
+        [.., last] => last.error.as_deref() == Some(code::LOOP_DETECTED),
     }
 }
 

@@ -209,7 +209,8 @@ fn constrained(model: &Pretend) -> Vec<bool> {
 #[tokio::test]
 async fn two_unreadable_replies_in_a_row_bring_the_schema() {
     let answer_call = r#"{"name": "final_answer", "arguments": {"answer": "hello"}}"#;
-    let says = [BROKEN, ECHO, BROKEN, "", ECHO, ECHO, answer_call].map(Say::Text);
+    let other = r#"{"name": "echo", "arguments": {"text": "hello again"}}"#;
+    let says = [BROKEN, ECHO, BROKEN, "", other, ECHO, answer_call].map(Say::Text);
     let model = Pretend::new(says);
     let (env, log) = env();
     assert_eq!(answer(&run(&agent(&model, Dialect::Text), env).await.1), "hello");
@@ -256,6 +257,23 @@ async fn a_model_may_be_held_to_the_form_from_the_start() {
         run(&agent, env().0).await;
         assert_eq!(constrained(&model), [expected; 4]);
     }
+}
+
+#[tokio::test]
+async fn a_model_that_goes_in_circles_is_let_go() {
+    use gimlet::constrain::Constrain;
+    let same = || call("echo", json!({"text": "x"}));
+    let model = Pretend::new([same(), same(), same(), same(), Say::Text("x, as I was told")]);
+    let builder = Agent::builder(model.clone()).tool(Echo).constrain(Constrain::Always);
+    let agent = builder.dialect(Dialect::Text).build().unwrap();
+    let (env, log) = env();
+    assert_eq!(answer(&run(&agent, env).await.1), "x, as I was told");
+    // From the second same call on replies are free, until something else is done.
+    assert_eq!(constrained(&model), [true, true, false, false, false]);
+    let refused: Vec<_> = log.finished_tools().into_iter().filter(|finished| !finished.ok).collect();
+    assert_eq!(refused.len(), 2);
+    assert!(refused[0].result["advice"].as_str().unwrap().starts_with("Use the result you already have"));
+    assert!(refused[1].result["advice"].as_str().unwrap().starts_with("Do not call tools any more"));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The command line's types: raw words become these once, and nothing behind them reads flags again. A file for each
 //! family of commands; here is what all of them share.
 
+mod eval;
 mod memory;
 mod parts;
 mod run;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use eval::{EvalArgs, EvalMode, SplitChoice, WritingArgs};
 pub(crate) use memory::{MemoryCommand, Remembered};
 pub(crate) use parts::{
     AgentsCommand, McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand,
@@ -97,6 +99,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         options: ModelOptions,
     },
+    /// Try models on a suite of tasks, and report how they did.
+    Eval(Box<EvalArgs>),
     /// Run Python in the sandbox, like `python FILE`.
     Python(PythonArgs),
     /// Ask what a command would be judged as, and why.

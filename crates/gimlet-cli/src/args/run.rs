@@ -211,7 +211,7 @@ pub(crate) struct ResumeArgs {
     pub(crate) options: RunOptions,
 }
 
-fn temperature(text: &str) -> Result<f32, String> {
+pub(super) fn temperature(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(value) if (0.0..=2.0).contains(&value) => Ok(value),
         _ => Err("it must be a number from 0 to 2".into()),

@@ -4,10 +4,9 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::approval::{ApprovalRequest, Approver, Decision, Scope};
@@ -23,6 +22,7 @@ use crate::ending::tell;
 use crate::exit::ExitStatus;
 use crate::front::Front;
 use crate::isolation::Isolation;
+use crate::repository::Repository;
 use crate::show::{Screen, question};
 use crate::style::{BOLD, DIM};
 use crate::trace::{self, Told};
@@ -107,38 +107,9 @@ impl Approver for AgreeAloud {
 }
 
 fn make_repository(path: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir(path)?;
+    let mut repository = Repository::init(path)?;
     for (name, text) in FILES {
         std::fs::write(path.join(name), text)?;
     }
-    git(path, &["init", "--quiet"])?;
-    git(path, &["add", "."])?;
-    git(
-        path,
-        &[
-            "-c",
-            "user.name=demo",
-            "-c",
-            "user.email=demo@localhost",
-            "commit",
-            "--quiet",
-            "-m",
-            "Average of numbers",
-        ],
-    )
-}
-
-/// Runs git without anything of the user's own configuration, which may sign commits or run hooks.
-fn git(path: &Path, args: &[&str]) -> anyhow::Result<()> {
-    let output = Command::new("git")
-        .args(args)
-        .current_dir(path)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .context("the demo needs git")?;
-    if !output.status.success() {
-        bail!("git {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(())
+    repository.commit("Average of numbers", "demo")
 }

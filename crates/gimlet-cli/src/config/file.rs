@@ -229,7 +229,7 @@ impl ConfigFile {
     }
 
     fn line(&self, span: Range<usize>) -> usize {
-        self.text.as_bytes().iter().take(span.start).filter(|byte| **byte == b'\n').count() + 1
+        line_at(&self.text, span.start)
     }
 
     /// The key at the beginning of a line.
@@ -237,6 +237,11 @@ impl ConfigFile {
         let line = self.text.lines().nth(self.line(span.clone()) - 1)?;
         line.split_once('=').map(|(key, _)| key.trim())
     }
+}
+
+/// The line of a byte, counted from 1.
+pub(crate) fn line_at(text: &str, byte: usize) -> usize {
+    text.as_bytes().iter().take(byte).filter(|byte| **byte == b'\n').count() + 1
 }
 
 fn get<'a, 'i>(table: &'a DeTable<'i>, name: &str) -> Option<&'a Spanned<DeValue<'i>>> {

@@ -34,7 +34,7 @@ use layers::{DotEnv, Layers};
 use value::Temperature;
 
 pub(crate) use agents::{AgentEntry, Agents, DEFAULT_AGENT, Placed};
-pub(crate) use file::{ConfigFile, Source, Sourced, read_small, shown};
+pub(crate) use file::{ConfigFile, Source, Sourced, line_at, read_small, shown};
 pub(crate) use layers::{Origin, Row, Setting, Spot};
 pub(crate) use models::NamedModels;
 pub(crate) use template::{Whose, template};

@@ -39,6 +39,13 @@ pub(crate) fn of_file() -> Vec<String> {
     keys.secrets().map(|key| key.expose_secret().to_owned()).collect()
 }
 
+/// The variables that the user's file sets, for a child with a home of its own. One of the environment wins.
+pub(crate) fn for_child() -> anyhow::Result<Vec<(String, String)>> {
+    let all = keys(&Providers::built_in()?)?;
+    let pairs = all.variables().zip(all.secrets());
+    Ok(pairs.map(|(name, key)| (name.to_owned(), key.expose_secret().to_owned())).collect())
+}
+
 /// All keys; the environment wins.
 pub(crate) fn keys(providers: &Providers) -> anyhow::Result<Keys> {
     let mut keys = of_environment(providers);

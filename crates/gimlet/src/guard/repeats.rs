@@ -19,6 +19,12 @@ use crate::tool::{ToolFailure, code};
 /// The same call may be made this often before it is refused.
 const MOST_IDENTICAL: u32 = 2;
 
+/// What a refused call is told first.
+const USE_IT: &str = "Use the result you already have, change the arguments, or give your final answer.";
+/// And from then on: what a small model understands when it has understood nothing else.
+const ANSWER_NOW: &str =
+    "Do not call tools any more. Give your best final answer now, in plain words, from what you know.";
+
 pub(super) struct Watch {
     pub inner: Box<dyn Layer>,
 }
@@ -69,9 +75,7 @@ fn advise(pass: &Pass, failure: &mut ToolFailure, times: u32) {
 fn refusal(call: &ToolCall, asked: u32) -> ToolFailure {
     ToolFailure {
         loop_detected: true,
-        advice: Some(
-            "Use the result you already have, change the arguments, or give your final answer.".into(),
-        ),
+        advice: Some(if asked > MOST_IDENTICAL + 1 { ANSWER_NOW.into() } else { USE_IT.into() }),
         ..ToolFailure::new(
             code::LOOP_DETECTED,
             format!(

@@ -1,0 +1,95 @@
+//! Flags of `gimlet eval`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::run::{Action, temperature};
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// The suite: a folder with a suite.toml, or such a file.
+    pub(crate) suite: PathBuf,
+    /// A model to try; may be given more than once [default: the one a run would use].
+    #[arg(short, long = "model", value_name = "ID")]
+    pub(crate) models: Vec<String>,
+    /// How it is to act; every format named is tried.
+    #[arg(short, long, value_enum, value_delimiter = ',', default_values = ["tools", "code"])]
+    pub(crate) action: Vec<Action>,
+    /// How often each task is tried.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+    /// Which part of the suite.
+    #[arg(long, value_enum, value_name = "SPLIT", default_value = "all")]
+    pub(crate) split: SplitChoice,
+    /// Only tasks whose id matches, such as `git-*`; may be given more than once.
+    #[arg(short, long = "task", value_name = "GLOB")]
+    pub(crate) tasks: Vec<String>,
+    /// Where results are kept; what is there already is not done again [default: gimlet-eval/NAME].
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Try no model: show that every task can be failed, and that its reference solution passes.
+    #[arg(long, conflicts_with_all = ["prepare", "grade", "models", "out", "repeat"])]
+    pub(crate) check: bool,
+    /// Try no model: lay the tasks out in a folder, for another program to work on.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "models", "out", "repeat"])]
+    pub(crate) prepare: Option<PathBuf>,
+    /// Try no model: grade what another program did in a prepared folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["models", "repeat"])]
+    pub(crate) grade: Option<PathBuf>,
+}
+
+/// How the models write.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WritingArgs {
+    /// Address of the model server [default: the provider's own].
+    #[arg(long, value_name = "URL")]
+    pub(crate) api_base: Option<String>,
+    /// Randomness of the replies.
+    #[arg(long, value_name = "T", value_parser = temperature)]
+    pub(crate) temperature: Option<f32>,
+    /// Most tokens of one reply.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: Option<u32>,
+}
+
+/// What is to be done with a suite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum EvalMode {
+    /// Models are tried.
+    Try,
+    /// The suite itself is.
+    Check,
+    /// The tasks are laid out for another program.
+    Prepare(PathBuf),
+    /// What it did is graded.
+    Grade(PathBuf),
+}
+
+impl EvalArgs {
+    /// What is to be done.
+    pub(crate) fn mode(&self) -> EvalMode {
+        match (self.check, &self.prepare, &self.grade) {
+            (true, _, _) => EvalMode::Check,
+            (false, Some(folder), _) => EvalMode::Prepare(folder.clone()),
+            (false, None, Some(folder)) => EvalMode::Grade(folder.clone()),
+            (false, None, None) => EvalMode::Try,
+        }
+    }
+}
+
+/// Which part of a suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SplitChoice {
+    /// The tasks to learn from.
+    Tuning,
+    /// The tasks to be measured by.
+    HeldOut,
+    /// Both.
+    All,
+}

@@ -1,0 +1,164 @@
+//! `gimlet eval`: models on a suite of tasks, and how they did. Results are kept as they come, so that an evaluation can
+//! be stopped and carried on; the report is made from what there is.
+
+mod attempt;
+mod check;
+mod fixture;
+mod foreign;
+mod ledger;
+mod load;
+mod progress;
+mod prove;
+mod report;
+mod score;
+mod suite;
+mod transcript;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{EvalArgs, EvalMode};
+use crate::config::{Flags, Settings, shown};
+use crate::exit::ExitStatus;
+use crate::isolation::Isolation;
+use crate::style::DIM;
+use crate::{diagnostics, world};
+pub(crate) use attempt::stay_with_parent;
+use attempt::{Bench, DEFAULT_MODEL, Outcome};
+use check::{Grounds, judge};
+use ledger::{Contender, Ledger, Record, Try, Writer};
+use progress::Progress;
+use report::{Report, Skipped};
+use suite::{Suite, Task};
+
+/// Tries models on a suite, or does what else can be done with one.
+pub(crate) async fn eval(args: EvalArgs) -> anyhow::Result<ExitStatus> {
+    let settings = Settings::load(Flags::default())?;
+    diagnostics::start(&settings);
+    let suite = load::load(&args.suite)?;
+    let chosen = suite.choose(args.split, &args.tasks)?;
+    let cancel = world::interruptible()?;
+    match args.mode() {
+        EvalMode::Check => prove::prove(&chosen, &settings, &cancel).await,
+        EvalMode::Prepare(folder) => {
+            let laid = foreign::prepare(&chosen, &folder)?;
+            writeln!(anstream::stderr(), "{laid} tasks are laid out in {}", shown(&folder))?;
+            Ok(ExitStatus::Success)
+        }
+        EvalMode::Grade(folder) => {
+            let mut ledger = Ledger::open(&out(&args, &suite), &suite, &Writer::Grading)?;
+            let graded = foreign::grade(&folder, &suite, &chosen, &mut ledger, &settings, &cancel).await?;
+            writeln!(anstream::stderr(), "{graded} tries are graded")?;
+            tell(&args, &suite, &ledger, Vec::new())?;
+            Ok(ExitStatus::Success)
+        }
+        EvalMode::Try => {
+            let mut ledger = Ledger::open(&out(&args, &suite), &suite, &Writer::Trying(&args.writing))?;
+            let (able, skipped) = sort_out(&chosen);
+            let ahead = tries(&args, &able);
+            let status = try_all(&args, &settings, &ahead, &mut ledger, &cancel).await;
+            // What is finished is told, whatever stopped the rest.
+            if !ledger.records.is_empty() {
+                tell(&args, &suite, &ledger, skipped)?;
+            }
+            status
+        }
+    }
+}
+
+/// Where results are kept.
+fn out(args: &EvalArgs, suite: &Suite) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| Path::new("gimlet-eval").join(&suite.name))
+}
+
+/// The tasks that can be tried here, and those that cannot.
+fn sort_out<'a>(chosen: &[&'a Task]) -> (Vec<&'a Task>, Vec<Skipped>) {
+    let (able, unable): (Vec<&Task>, Vec<&Task>) = chosen.iter().partition(|task| task.lacks().is_empty());
+    let skipped = unable.into_iter().map(|task| Skipped {
+        task: task.id.clone(),
+        needs: task.lacks().into_iter().map(str::to_owned).collect(),
+    });
+    (able, skipped.collect())
+}
+
+/// Every try that is asked for: repetition by repetition, so that stopping early still leaves whole rounds.
+fn tries<'a>(args: &EvalArgs, tasks: &[&'a Task]) -> Vec<(Try, &'a Task)> {
+    let default = [DEFAULT_MODEL.to_owned()];
+    let models = if args.models.is_empty() { &default[..] } else { &args.models };
+    let mut tries = Vec::new();
+    for repetition in 1..=args.repeat {
+        for model in models {
+            for action in &args.action {
+                let action = action.to_possible_value().map(|value| value.get_name().to_owned());
+                let contender = Contender {
+                    agent: "gimlet".into(),
+                    model: model.clone(),
+                    action: action.unwrap_or_default(),
+                };
+                tries.extend(tasks.iter().map(|task| {
+                    let attempt = Try { contender: contender.clone(), task: task.id.clone(), repetition };
+                    (attempt, *task)
+                }));
+            }
+        }
+    }
+    tries
+}
+
+async fn try_all(
+    args: &EvalArgs,
+    settings: &Settings,
+    tries: &[(Try, &Task)],
+    ledger: &mut Ledger,
+    cancel: &CancellationToken,
+) -> anyhow::Result<ExitStatus> {
+    let ahead: Vec<&(Try, &Task)> = tries.iter().filter(|(attempt, _)| !ledger.has(attempt)).collect();
+    let progress = Progress::new(ahead.len());
+    if ahead.len() < tries.len() {
+        progress.say(&format!(
+            "{DIM}{} of {} tries are there already{DIM:#}",
+            tries.len() - ahead.len(),
+            tries.len()
+        ));
+    }
+    let bench = Bench::new(&args.writing)?;
+    for (attempt, task) in ahead {
+        if cancel.is_cancelled() {
+            return Ok(ExitStatus::Interrupted);
+        }
+        progress.begin(attempt);
+        let folder = ledger.folder().join("tries").join(attempt.folder());
+        let transcript = match bench.attempt(task, attempt, &folder, &progress, cancel).await? {
+            Outcome::Over(transcript) => transcript,
+            Outcome::Interrupted => return Ok(ExitStatus::Interrupted),
+        };
+        let repo = folder.join("repo").canonicalize()?;
+        let before = task.fixture.untouched()?;
+        let isolation = Isolation::new(&repo, settings)?;
+        let grounds =
+            Grounds { transcript: &transcript, repo: &repo, before: &before, isolation: &isolation, cancel };
+        let verdicts = judge(task, &grounds).await?;
+        let record = Record::new(attempt.clone(), task, verdicts, transcript);
+        progress.end(&record);
+        ledger.add(record)?;
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Writes the report, and prints what it comes to.
+fn tell(args: &EvalArgs, suite: &Suite, ledger: &Ledger, skipped: Vec<Skipped>) -> anyhow::Result<()> {
+    let report = Report::new(suite, ledger, skipped);
+    report.write(ledger.folder())?;
+    let mut stdout = anstream::stdout().lock();
+    if args.json {
+        writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        write!(stdout, "{}", report.table())?;
+    }
+    let page = ledger.folder().join("report.html");
+    writeln!(anstream::stderr(), "{DIM}the whole report: {}{DIM:#}", page.display())?;
+    Ok(())
+}
