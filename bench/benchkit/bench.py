@@ -30,14 +30,14 @@ class Effort:
 FULL = Effort(
     start_rounds=11,
     task_rounds=7,
-    long_rounds=4,
+    long_rounds=3,
     long_steps=60,
     memory_rounds=2,
     parallel=100,
     parallel_rounds=2,
     python_rounds=5,
     slow_python_rounds=2,
-    search_files=50_000,
+    search_files=30_000,
     search_rounds=9,
 )
 

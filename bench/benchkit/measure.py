@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-PATIENCE = 300.0
+PATIENCE = 600.0
 """Seconds after which a program is killed; a run that hangs must not hang the bench."""
 LINGER = 2.0
 """Seconds that children of an ended program may take to end too."""

@@ -3,6 +3,7 @@
 //! libFuzzer drives them guided by coverage (`fuzz_targets/`), and `soak` with chance on a stable compiler.
 
 pub mod action_parser;
+pub mod chance;
 pub mod event_log;
 pub mod python_worker;
 pub mod shell_policy;

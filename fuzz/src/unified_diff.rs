@@ -35,7 +35,10 @@ impl Project {
 fn project() -> Project {
     let file = |text: &str| FileState { text: text.into(), mode: Some(0o644) };
     Project(BTreeMap::from([
-        ("calc.py".to_owned(), file("def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n")),
+        (
+            "calc.py".to_owned(),
+            file("def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"),
+        ),
         ("w.txt".to_owned(), file("one\r\ntwo\r\nthree")),
     ]))
 }
@@ -49,7 +52,8 @@ pub fn run(data: &[u8]) -> &'static str {
     files.apply(&planned.changes);
     let written = render(&planned.changes);
     let again = read(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
-    let again = plan(&again, &project()).unwrap_or_else(|_| panic!("what was written does not fit\n{written}"));
+    let again =
+        plan(&again, &project()).unwrap_or_else(|_| panic!("what was written does not fit\n{written}"));
     let mut other = project();
     other.apply(&again.changes);
     let texts = |project: &Project| -> Vec<(String, String)> {

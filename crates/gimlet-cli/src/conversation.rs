@@ -24,7 +24,8 @@ use crate::exit::UsageError;
 use crate::front::Front;
 use crate::models;
 use crate::patches::PatchFile;
-use crate::style::{DIM, WARNING};
+use crate::show::note;
+use crate::style::DIM;
 use crate::team::{self, Duty, Ready, Team};
 use crate::world::{self, Place};
 use crate::{home, mcp, trace};
@@ -43,8 +44,10 @@ pub(crate) struct Conversation {
     pub(crate) action: ActionFormat,
     /// Changes to what code may import.
     imports: Vec<String>,
-    /// The model's id, as it can be named again.
+    /// The model's id.
     pub(crate) model: String,
+    /// What the model can be asked for by again: the name it has in the configuration, or its id.
+    pub(crate) asked_as: String,
     /// None before the first task.
     run: Option<RunId>,
 }
@@ -118,8 +121,8 @@ impl Conversation {
         ready: Ready,
         run: Option<RunId>,
     ) -> Self {
-        let Ready { team, agent, action, imports, model, why: _ } = ready;
-        Conversation { options, settings, store, place, team, agent, action, imports, model, run }
+        let Ready { team, agent, action, imports, model, asked_as, why: _ } = ready;
+        Conversation { options, settings, store, place, team, agent, action, imports, model, asked_as, run }
     }
 
     /// The run, once there is one.
@@ -146,6 +149,7 @@ impl Conversation {
             ActionFormat::Code => Action::Code,
         });
         found.model.id().clone_into(&mut self.model);
+        self.asked_as = found.reference();
         let limits = self.team.limits(&self.options, &self.settings);
         let context = match self.run {
             // A run has it in its log.
@@ -242,7 +246,8 @@ pub(crate) fn as_begun(options: &mut RunOptions, started: &Started) -> Result<()
         ActionFormat::Tools => Action::Tools,
         ActionFormat::Code => Action::Code,
     });
-    options.memory |= started.tools.iter().any(|tool| gimlet_memory::tools::NAMES.contains(&tool.as_str()));
+    options.memory |=
+        gimlet_memory::tools::NAMES.iter().all(|name| started.tools.iter().any(|tool| tool == name));
     let began = ExecutorChoice::recorded(&started.executor);
     match options.executor {
         Some(asked) if asked != began && started.action == ActionFormat::Code => {
@@ -349,8 +354,4 @@ pub(crate) fn remember_session(name: &str, run: &RunId) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)
         .and_then(|()| std::fs::write(&path, format!("{run}\n")))
         .with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn note(text: &str) -> anyhow::Result<()> {
-    Ok(writeln!(anstream::stderr(), "{WARNING}note:{WARNING:#} {text}")?)
 }

@@ -12,7 +12,7 @@ use gimlet_python::{Limits, PythonExecutor};
 use gimlet_sandbox::docker::{AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator};
 use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Program};
 use gimlet_tools::command::HostRunner;
-use gimlet_tools::patch::ScratchValidator;
+use gimlet_tools::patch::{ScratchValidator, TestedValidator};
 
 use crate::args::{CommandProfile, SandboxArgs, Validation};
 use crate::config::Settings;
@@ -39,17 +39,17 @@ pub(crate) struct Isolation {
 impl Isolation {
     /// Finds out what works for commands in a folder.
     pub(crate) fn new(root: &Path, settings: &Settings) -> anyhow::Result<Isolation> {
-        let validator = validator(settings)?;
         let profile = match settings.sandbox.sandbox {
             CommandProfile::ReadOnly => Profile::ReadOnly,
             CommandProfile::WorkspaceWrite => Profile::WorkspaceWrite,
             CommandProfile::Unrestricted => {
                 let why = "commands run without a jail, as was asked for";
-                return Ok(Isolation { validator, ..Isolation::none(why) });
+                return Ok(Isolation { validator: validator(settings, None)?, ..Isolation::none(why) });
             }
             CommandProfile::Docker => {
                 let runner = Arc::new(DockerRunner::new(docker(settings)?));
                 let permissions = Permissions { profile: Profile::ReadOnly, ..Permissions::default() };
+                let validator = validator(settings, Some(runner.clone()))?;
                 return Ok(Isolation { runner, permissions, validator, unconfined: None, missing: None });
             }
         };
@@ -58,12 +58,14 @@ impl Isolation {
             Ok(found) => {
                 let runner = JailedRunner::new(config(root, settings, found)?, Arc::new(HostRunner));
                 let runner = Arc::new(runner);
+                let validator = validator(settings, Some(runner.clone()))?;
                 Isolation { runner, permissions, validator, unconfined: None, missing: None }
             }
             Err(why) => {
                 let missing =
                     format!("there is no jail, so every command asks: {why} (hint: {})", why.hint());
                 let none = Isolation::none(&format!("there is no jail around it: {why}"));
+                let validator = validator(settings, None)?;
                 Isolation { permissions, validator, missing: Some(missing), ..none }
             }
         })
@@ -86,17 +88,44 @@ impl Isolation {
     }
 }
 
-fn validator(settings: &Settings) -> anyhow::Result<Arc<dyn PatchValidator>> {
-    let scratch = ScratchValidator { environment: environment() };
-    Ok(match settings.sandbox.validation {
-        Validation::Worktree => Arc::new(scratch),
-        Validation::Docker => Arc::new(DockerValidator::new(docker(settings)?)),
+/// Who checks patches. Tests that a patch must pass run where git's check does: in a container, or in the jail that
+/// commands have.
+fn validator(
+    settings: &Settings,
+    jailed: Option<Arc<dyn CommandRunner>>,
+) -> anyhow::Result<Arc<dyn PatchValidator>> {
+    let tests = settings.patch_tests()?;
+    let tested = |inner: Arc<dyn PatchValidator>, runner| match tests {
+        Some(tests) => Arc::new(TestedValidator::new(inner, runner, tests.to_owned(), environment())),
+        None => inner,
+    };
+    let in_docker = |config: DockerConfig| {
+        tested(Arc::new(DockerValidator::new(config.clone())), Arc::new(DockerRunner::new(config)))
+    };
+    let on_host = || -> anyhow::Result<Arc<dyn PatchValidator>> {
+        let scratch = Arc::new(ScratchValidator { environment: environment() });
+        match (tests, jailed) {
+            (None, _) => Ok(scratch),
+            (Some(_), Some(jailed)) => Ok(tested(scratch, jailed)),
+            (Some(tests), None) => Err(UsageError::new(format!(
+                "nothing here can confine `{tests}`, which every patch must pass"
+            ))
+            .hint("`--validation docker`, or a jail (see `gimlet sandbox status`)")
+            .into()),
+        }
+    };
+    match settings.sandbox.validation {
+        Validation::Worktree => on_host(),
+        Validation::Docker => Ok(in_docker(docker(settings)?)),
         Validation::Auto => match docker(settings) {
-            Ok(config) => Arc::new(AutoValidator::new(config, Arc::new(scratch))),
+            Ok(config) => Ok(match on_host() {
+                Ok(other) => Arc::new(AutoValidator::new(config.clone(), in_docker(config), other)),
+                Err(_) => in_docker(config),
+            }),
             // An image that a project names and nobody trusts is no reason to refuse work that can be done without.
-            Err(_) => Arc::new(scratch),
+            Err(_) => on_host(),
         },
-    })
+    }
 }
 
 /// Python in containers, each with a copy of the project.
@@ -122,7 +151,11 @@ pub(crate) fn executor(
 pub(crate) fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
     let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
     Ok(DockerConfig {
-        host: DockerConfig::host(std::env::var("DOCKER_HOST").ok(), path("XDG_RUNTIME_DIR"), user_home()),
+        host: DockerConfig::host(
+            std::env::var("DOCKER_HOST").ok(),
+            path("XDG_RUNTIME_DIR").as_deref(),
+            user_home().as_deref(),
+        ),
         image: settings.sandbox_image()?.to_owned(),
         timeout: settings.bounds().computation,
     })
@@ -142,11 +175,18 @@ fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<Jail
         home: user_home(),
         hidden: home::path().into_iter().collect(),
         cache: cache(root),
-        limits: jail::Limits {
-            memory: u64::from(settings.sandbox.command_memory) << 20,
-            ..jail::Limits::default()
-        },
+        limits: limits(&settings.sandbox),
     })
+}
+
+/// What a jailed command may use.
+pub(crate) fn limits(args: &SandboxArgs) -> jail::Limits {
+    let usual = jail::Limits::default();
+    jail::Limits {
+        memory: u64::from(args.command_memory) << 20,
+        cpu: args.command_cpu.unwrap_or(usual.cpu),
+        ..usual
+    }
 }
 
 /// The person's home, if it is a folder that exists.

@@ -16,10 +16,19 @@ pub(crate) fn enabled(settings: &Settings) -> anyhow::Result<Option<Kit>> {
     settings.memory_enabled.value.then(|| kit(settings)).transpose()
 }
 
+/// The same for a look at its tools: nobody will be asked for vectors, so it does not matter who would be.
+pub(crate) fn to_look_at(settings: &Settings) -> anyhow::Result<Option<Kit>> {
+    settings.memory_enabled.value.then(|| plain(settings)).transpose()
+}
+
 /// The memory of the project. Nothing is opened before its first use.
 pub(crate) fn kit(settings: &Settings) -> anyhow::Result<Kit> {
     let embedder = models::embeddings(settings)?.map(|model| Arc::new(Vectors(model)) as Arc<dyn Embedder>);
-    Ok(Kit { memory: Arc::new(Memory::of_project(&home::path()?, &settings.root)), embedder })
+    Ok(Kit { embedder, ..plain(settings)? })
+}
+
+fn plain(settings: &Settings) -> anyhow::Result<Kit> {
+    Ok(Kit { memory: Arc::new(Memory::of_project(&home::path()?, &settings.root)), embedder: None })
 }
 
 struct Vectors(EmbeddingModel);

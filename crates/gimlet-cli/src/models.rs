@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use gimlet::event::Started;
 use gimlet::model::Model;
 use gimlet_models::catalog::{Installed, Profile, Scorecards, Server};
 use gimlet_models::config::{Author, ConfigError, ModelEntry, Workshop};
@@ -17,16 +18,26 @@ use crate::config::{NamedModels, Origin, Settings, needs_trust, secrets};
 use crate::exit::UsageError;
 use crate::home;
 use crate::served::{Manner, Served, Untold, served, unreachable_server};
+use crate::show::note;
 
 /// A model, ready to be asked, and how it wants to be asked.
 #[derive(Clone)]
 pub(crate) struct Found {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) manner: Manner,
+    /// The name of the configuration that it was asked for by, if it was.
+    pub(crate) name: Option<String>,
     /// Identifies the exact weights, where the server tells.
     pub(crate) digest: Option<String>,
     /// Why this one, when nobody named it.
     pub(crate) why: Option<String>,
+}
+
+impl Found {
+    /// What it can be asked for by again.
+    pub(crate) fn reference(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.model.id().to_owned())
+    }
 }
 
 /// The model the settings name, or the best one there is.
@@ -47,6 +58,28 @@ pub(crate) async fn chosen(settings: &Settings) -> anyhow::Result<Found> {
 /// The model of this name or id.
 pub(crate) async fn find(name: &str, settings: &Settings) -> anyhow::Result<Found> {
     by_name(name, settings, &settings.named_models()?).await
+}
+
+/// The model of a run that is taken up: by the name it was asked for by, so that what the configuration says of that
+/// name still holds, else by its id.
+pub(crate) async fn of_run(started: &Started, settings: &Settings) -> anyhow::Result<Found> {
+    let named = settings.named_models()?;
+    let id = &started.model;
+    let found = match &started.model_name {
+        Some(name) if named.names().contains(name.as_str()) => by_name(name, settings, &named).await?,
+        Some(name) => {
+            note(&format!(
+                "the run's model was named `{name}`, which is no name any more; it goes on with {id}"
+            ))?;
+            return by_name(id, settings, &named).await;
+        }
+        None => return by_name(id, settings, &named).await,
+    };
+    if found.model.id() != id {
+        let name = started.model_name.as_deref().unwrap_or_default();
+        note(&format!("`{name}` was {id} when the run began and is {} now", found.model.id()))?;
+    }
+    Ok(found)
 }
 
 /// Whether a name or id stands for a model, as far as that can be told without asking a server.
@@ -93,6 +126,11 @@ fn is_hosted(id: &str, named: &NamedModels) -> bool {
 
 async fn by_name(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Result<Found> {
     named.check(name)?;
+    let found = found_by_name(name, settings, named).await?;
+    Ok(Found { name: named.names().contains(name).then(|| name.to_owned()), ..found })
+}
+
+async fn found_by_name(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Result<Found> {
     if named.config.routers.contains_key(name) {
         return unasked(name, settings, named);
     }
@@ -111,7 +149,7 @@ async fn by_name(name: &str, settings: &Settings, named: &NamedModels) -> anyhow
 /// A model that is taken as it was named, without asking its server about it.
 fn unasked(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Result<Found> {
     let model = build(name, settings, named, None)?;
-    Ok(Found { model, manner: Manner::default(), digest: None, why: None })
+    Ok(Found { model, manner: Manner::default(), name: None, digest: None, why: None })
 }
 
 /// A model whose server can be asked about it.
@@ -139,7 +177,7 @@ async fn on_this_machine(
                 }
                 None => build(&exact, settings, named, Some(&profile))?,
             };
-            Ok(Found { model: built, manner, digest: model.digest, why: None })
+            Ok(Found { model: built, manner, name: None, digest: model.digest, why: None })
         }
         // A proxy need not tell what it has, and a server need not have a list.
         Err(Untold::Choice(_)) if located.nature == Place::Hosted => unasked(name, settings, named),
@@ -158,6 +196,7 @@ async fn best(settings: &Settings, named: &NamedModels) -> anyhow::Result<Found>
     Ok(Found {
         model: build(&format!("{prefix}{}", model.name), settings, named, Some(&profile))?,
         manner: Manner::from(&profile),
+        name: None,
         digest: model.digest,
         why: Some(why),
     })

@@ -58,7 +58,7 @@ impl Place {
     /// The same folder for a look at tools and rules: nothing is run, so nobody asks the machine for a jail.
     pub(crate) fn to_look_at(settings: &Settings) -> anyhow::Result<Place> {
         let place = Place::at(&settings.root, settings.bounds(), Isolation::none("nothing is run here"))?;
-        Ok(Place { memory: memory::enabled(settings)?, ..place })
+        Ok(Place { memory: memory::to_look_at(settings)?, ..place })
     }
 
     /// A folder, what holds for tools and code there, and what stands around them.
@@ -112,6 +112,11 @@ impl Place {
     ) -> anyhow::Result<()> {
         self.foreign = mcp::start(settings, &mcp.files, loudness).await?;
         Ok(())
+    }
+
+    /// With the tools of servers that run already.
+    pub(crate) fn with_foreign(self, foreign: Vec<Arc<dyn Tool>>) -> Place {
+        Place { foreign, ..self }
     }
 
     /// All tools: the built-in ones, those of the memory, then those of MCP servers.

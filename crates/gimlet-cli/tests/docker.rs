@@ -1,48 +1,52 @@
 //! The Docker sandbox against a real engine, through the real binary. `GIMLET_TEST_DOCKER` names the engine's address;
 //! the image `gimlet-sandbox:latest` must be there.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    dead_code,
+    reason = "a test fails by panicking; support is shared"
+)]
 
-use std::process::{Command, Output, Stdio};
+#[path = "cli/support.rs"]
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gimlet_testkit::GitRepo;
 use serde_json::{Value, json};
+use support::{Said, of_type};
 
+/// A project, and an engine to use it with.
 struct Project {
-    repo: GitRepo,
-    home: tempfile::TempDir,
+    inner: support::Project,
     host: String,
 }
 
 impl Project {
     fn new() -> Self {
         let host = std::env::var("GIMLET_TEST_DOCKER").expect("GIMLET_TEST_DOCKER names no Docker engine");
-        let repo = GitRepo::new().file("calc.py", "def add(a, b):\n    return a - b\n").commit("first");
-        Project { repo, home: tempfile::tempdir().unwrap(), host }
+        Project { inner: support::Project::new(), host }
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.repo.path()
     }
 
     fn gimlet(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("gimlet"));
-        command
-            .args(args)
-            .current_dir(self.repo.path())
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("GIMLET_HOME", self.home.path())
-            .env("DOCKER_HOST", &self.host)
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::null());
+        let mut command = self.inner.gimlet(args);
+        command.env("DOCKER_HOST", &self.host);
         command
     }
 
-    fn say(&self, args: &[&str]) -> Output {
-        self.gimlet(args).output().unwrap()
+    fn say(&self, args: &[&str]) -> Said {
+        Said::from(self.gimlet(args).output().unwrap())
     }
 
     /// Another image, by the user's own file.
     fn name_image(&self, image: &str) {
-        let settings = format!("[sandbox]\nimage = \"{image}\"\n");
-        std::fs::write(self.home.path().join("config.toml"), settings).unwrap();
+        self.inner.config(&format!("[sandbox]\nimage = \"{image}\"\n"));
     }
 
     /// The result of a tool.
@@ -50,15 +54,14 @@ impl Project {
         let args = args.to_string();
         let mut words = vec!["tools", "call", tool, args.as_str(), "--approve", "all"];
         words.extend(more);
-        let output = self.say(&words);
-        let text = String::from_utf8(output.stdout).unwrap();
-        serde_json::from_str(&text)
-            .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
+        let said = self.say(&words);
+        serde_json::from_str(&said.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", said.stdout, said.stderr))
     }
 
     /// A Python program as a command in the container; what is in it is the sandbox's business alone.
     fn python(&self, code: &str) -> Value {
-        std::fs::write(self.repo.path().join("program.py"), code).unwrap();
+        self.inner.file("program.py", code);
         let result = self.call("run_cmd", &json!({"cmd": "python3 program.py"}), &["--sandbox", "docker"]);
         self.assert_nothing_left();
         result
@@ -80,6 +83,28 @@ impl Project {
             assert!(begun.elapsed() < Duration::from_secs(30), "a container is left");
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+}
+
+impl Project {
+    /// A run of code in containers.
+    fn run(&self, script: &str, more: &[&str]) -> Said {
+        let model = self.inner.script(script);
+        let mut args = vec!["--model", &model, "--action", "code", "--executor", "docker", "look"];
+        args.extend(more);
+        self.say(&args)
+    }
+
+    /// Says yes to the only question there is.
+    fn approve(&self) {
+        let waiting: Value = serde_json::from_str(&self.say(&["approvals", "--json"]).stdout).unwrap();
+        let id = waiting[0]["request"]["id"].as_str().unwrap();
+        assert_eq!(self.say(&["approve", id]).code, 0);
+    }
+
+    /// The last run's events.
+    fn events(&self) -> Vec<Value> {
+        self.say(&["runs", "show", "last", "--json"]).events()
     }
 }
 
@@ -196,9 +221,9 @@ fn both_executors_agree() {
     let project = Project::new();
     for code in PROGRAMS {
         let run = |executor: &str| {
-            let output = project.say(&["python", "--tools", "--value", "--executor", executor, "-c", code]);
-            let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            (output.status.code(), words(&output.stdout), words(&output.stderr))
+            let Said { code, stdout, stderr } =
+                project.say(&["python", "--tools", "--value", "--executor", executor, "-c", code]);
+            (code, stdout, stderr)
         };
         assert_eq!(run("docker"), run("python"), "{code}");
     }
@@ -212,23 +237,18 @@ fn code_has_a_copy_of_the_project_and_limits() {
     let run = |code: &str, more: &[&str]| {
         let mut args = vec!["python", "--executor", "docker", "-c", code];
         args.extend(more);
-        let output = project.say(&args);
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
+        project.say(&args)
     };
-    let (code, stdout, stderr) = run(
+    let Said { code, stdout, stderr } = run(
         "import calc, subprocess\nopen('new.txt', 'w').write('x')\nprint(calc.add(3, 1), subprocess.run(['id', '-u'], capture_output=True, text=True).stdout)",
         &[],
     );
-    assert_eq!((code, stdout.as_str()), (Some(0), "2 65534\n\n"), "{stderr}");
-    assert!(!project.repo.path().join("new.txt").exists());
-    let (code, _, stderr) = run("while True: pass", &["--timeout", "1"]);
-    assert!(code == Some(4) && stderr.contains("TimeoutError"), "{code:?} {stderr}");
-    let (code, _, stderr) = run("x = b'x' * (700 << 20)", &[]);
-    assert!(code == Some(4) && stderr.contains("MemoryError"), "{code:?} {stderr}");
+    assert_eq!((code, stdout.as_str()), (0, "2 65534\n\n"), "{stderr}");
+    assert!(!project.path().join("new.txt").exists());
+    let late = run("while True: pass", &["--timeout", "1"]);
+    assert!(late.code == 4 && late.stderr.contains("TimeoutError"), "{late:?}");
+    let large = run("x = b'x' * (700 << 20)", &[]);
+    assert!(large.code == 4 && large.stderr.contains("MemoryError"), "{large:?}");
     project.assert_nothing_left();
 }
 
@@ -253,6 +273,19 @@ fn patches_are_checked_in_a_container_and_the_result_says_so() {
         );
         assert!(result.get("error").is_none() && result.to_string().contains(place), "{result}");
     }
+    let tested = |tests: &str| {
+        project.call(
+            "propose_patch_unified",
+            &json!({"intent": "add", "unified_diff": diff("    return a - b")}),
+            &["--validation", "docker", "--validation-tests", tests],
+        )
+    };
+    let add = "python3 -c 'import calc; assert calc.add(2, 1) == 3'";
+    let by = tested(add)["validated_by"].clone();
+    assert_eq!(by, format!("git apply --check in a Docker container; `{add}` in docker (read-only)"));
+    let failed = tested("python3 -c 'import calc; assert calc.add(2, 1) == 2'");
+    assert_eq!(failed["error"], "TESTS_FAILED", "{failed}");
+    assert!(failed["context"]["output"].as_str().unwrap().contains("AssertionError"), "{failed}");
     project.name_image("no-such-image:none");
     let result = project.call(
         "propose_patch_unified",
@@ -278,7 +311,7 @@ fn patches_are_checked_in_a_container_and_the_result_says_so() {
 #[ignore = "needs a Docker engine"]
 fn status_tells_what_is_there_and_what_is_missing() {
     let project = Project::new();
-    let said = |command: &mut Command| String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let said = |command: &mut Command| Said::from(command.output().unwrap()).stdout;
     let there = said(&mut project.gimlet(&["sandbox", "status"]));
     assert!(there.contains("image gimlet-sandbox:latest"), "{there}");
     project.name_image("no-such-image:none");
@@ -290,4 +323,190 @@ fn status_tells_what_is_there_and_what_is_missing() {
     let nobody =
         said(project.gimlet(&["sandbox", "status"]).env("DOCKER_HOST", "unix:///nonexistent/docker.sock"));
     assert!(nobody.contains("no Docker engine answers"), "{nobody}");
+}
+
+/// Tools of an MCP server are functions in the container, and run on the host behind the guard.
+#[test]
+#[ignore = "needs a Docker engine"]
+fn foreign_tools_are_functions_in_a_container() {
+    let project = Project::new();
+    let server = json!({
+        "command": assert_cmd::cargo::cargo_bin!("gimlet"),
+        "args": ["mcp", "serve", "--root", project.path(), "--approve", "all"],
+        "env": {"GIMLET_HOME": project.inner.home.path().join("server")},
+    });
+    let servers = project.inner.home.path().join("servers.json");
+    std::fs::write(&servers, json!({"mcpServers": {"g": server}}).to_string()).unwrap();
+    let script = r#"
+[[reply]]
+text = '''
+```python
+import os
+page = g__read_file("calc.py")
+done = g__run_cmd(cmd="echo from $PWD")
+try:
+    g__read_file(path="nope.py")
+except ToolError as error:
+    final_answer([type(page).__name__, page["total_lines"], os.getcwd(), done["stdout_tail"], error.error])
+```
+'''
+"#;
+    let servers = servers.display().to_string();
+    let Said { code, stdout, stderr } = project.run(script, &["--approve", "all", "--mcp", &servers]);
+    assert_eq!(code, 0, "{stderr}");
+    let answer: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"));
+    let host = format!("from {}\n", project.inner.root());
+    assert_eq!(answer, json!(["dict", 2, "/workspace", host, "MCP_TOOL_FAILED"]));
+
+    let waits = project.run(script, &["--mcp", &servers]);
+    assert_eq!(waits.code, 3, "without a person it waits: {}", waits.stderr);
+    assert!(waits.stderr.contains("`read_file` of MCP server `g`"), "{}", waits.stderr);
+    project.assert_nothing_left();
+}
+
+const WAITS: &str = r#"
+[[reply]]
+text = '''
+```python
+import uuid
+lines = read_file(path="calc.py")["total_lines"]
+word = WORD
+done = run_cmd(cmd="touch " + word)
+final_answer([lines, done["exit"]])
+```
+'''
+"#;
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn a_suspended_run_goes_on_in_a_new_container_in_the_middle_of_a_line() {
+    let project = Project::new();
+    let said = project.run(&WAITS.replace("WORD", "'made'"), &[]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    project.assert_nothing_left();
+    project.approve();
+    let said = project.say(&["resume", "last"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "[2,0]\n"), "{}", said.stderr);
+    assert!(project.path().join("made").exists());
+    let events = project.events();
+    let count = |kind: &str| of_type(&events, kind).len();
+    assert_eq!((count("tool.started"), count("run.resumed")), (2, 1), "the first call was not made again");
+    project.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn code_that_does_something_else_when_it_is_replayed_suspends_the_run() {
+    let project = Project::new();
+    let said = project.run(&WAITS.replace("WORD", "uuid.uuid4().hex"), &[]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    project.approve();
+    for _ in 0..2 {
+        let said = project.say(&["resume", "last"]);
+        assert_eq!((said.code, said.stdout.as_str()), (1, ""), "{}", said.stderr);
+        let events = project.events();
+        let last = events.last().unwrap();
+        assert_eq!((&last["type"], &last["reason"]), (&json!("run.suspended"), &json!("diverged")), "{last}");
+    }
+    let files = std::fs::read_dir(project.path()).unwrap().count();
+    assert_eq!(files, 3, "only .git and the two files that were there: nothing ran");
+    project.assert_nothing_left();
+}
+
+/// An engine of this test's own, which may be killed.
+struct OwnEngine {
+    folder: tempfile::TempDir,
+    daemon: std::process::Child,
+}
+
+impl OwnEngine {
+    /// One that has the image of another.
+    fn start(other: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = OwnEngine { daemon: OwnEngine::daemon(folder.path()), folder };
+        engine.wait_until_ready();
+        let mut save = Command::new("docker")
+            .args(["--host", other, "save", "gimlet-sandbox:latest"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let loaded =
+            engine.docker(&["load"]).stdin(save.stdout.take().unwrap()).stdout(Stdio::null()).status();
+        assert!(loaded.unwrap().success() && save.wait().unwrap().success());
+        engine
+    }
+
+    fn daemon(folder: &Path) -> std::process::Child {
+        let place = |name: &str| folder.join(name).display().to_string();
+        // Of a crash these are left, and the numbers in them may be those of processes that nobody has reaped.
+        for left in ["pid", "exec/containerd/containerd.pid"] {
+            let _ = std::fs::remove_file(place(left));
+        }
+        Command::new("dockerd")
+            .args(["--host", &format!("unix://{}", place("sock"))])
+            .args(["--data-root", &place("data"), "--exec-root", &place("exec"), "--pidfile", &place("pid")])
+            .args(["--iptables=false", "--ip-forward=false", "--ip-masq=false", "--bridge=none"])
+            .args(["--storage-driver=overlay2"])
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(place("log")).unwrap())
+            .spawn()
+            .unwrap()
+    }
+
+    fn host(&self) -> String {
+        format!("unix://{}", self.folder.path().join("sock").display())
+    }
+
+    fn docker(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("docker");
+        command.args(["--host", &self.host()]).args(args);
+        command
+    }
+
+    fn wait_until_ready(&self) {
+        let begun = Instant::now();
+        while !self.docker(&["version"]).output().unwrap().status.success() {
+            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(begun.elapsed() < Duration::from_secs(60), "{log}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Kills it as a crash does, and starts it anew.
+    fn crash(&mut self, meanwhile: impl FnOnce()) {
+        self.daemon.kill().unwrap();
+        self.daemon.wait().unwrap();
+        meanwhile();
+        self.daemon = OwnEngine::daemon(self.folder.path());
+        self.wait_until_ready();
+    }
+}
+
+impl Drop for OwnEngine {
+    fn drop(&mut self) {
+        // Asked to stop, it ends its containers and unmounts what it mounted.
+        let _ = Command::new("kill").arg(self.daemon.id().to_string()).status();
+        let _ = self.daemon.wait();
+    }
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn an_engine_that_was_started_anew_keeps_no_orphan_and_serves_on() {
+    let mut project = Project::new();
+    let mut engine = OwnEngine::start(&project.host);
+    project.host = engine.host();
+    let forever = ["python", "--executor", "docker", "-c", "while True: pass"];
+    let mut parent = project.gimlet(&forever).spawn().unwrap();
+    while project.containers().is_empty() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    engine.crash(|| {
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+    });
+    // Whoever uses the engine next removes what is left.
+    let said = project.say(&["python", "--executor", "docker", "-c", "print(1)"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "1\n"), "{}", said.stderr);
+    project.assert_nothing_left();
 }

@@ -1,15 +1,21 @@
 //! Traces of the real binary in a real Phoenix, read back over its own interface. Needs its address in
 //! `GIMLET_TEST_PHOENIX`, such as `http://127.0.0.1:6006`; with `GIMLET_TEST_PHOENIX_PAGE`, the address of the demo's
 //! trace page is written to that file.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "a test fails by panicking; support is shared"
+)]
+
+#[path = "cli/support.rs"]
+mod support;
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use gimlet_testkit::GitRepo;
 use serde_json::{Value, json};
+use support::Project;
 
 const LOOK: &str = r#"
 order = "turns"
@@ -61,12 +67,9 @@ impl Phoenix {
         Phoenix { url: url.trim_end_matches('/').into(), project, client }
     }
 
-    fn gimlet(&self, folder: &Path, home: &Path, args: &[&str]) -> String {
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("gimlet"))
-            .args(args)
-            .current_dir(folder)
-            .env("GIMLET_HOME", home)
-            .env("NO_COLOR", "1")
+    fn gimlet(&self, project: &Project, args: &[&str]) -> String {
+        let output = project
+            .gimlet(args)
             .env("PHOENIX_ENABLED", "true")
             .env("PHOENIX_ENDPOINT", format!("{}/v1/traces", self.url))
             .env("PHOENIX_PROJECT_NAME", &self.project)
@@ -130,23 +133,11 @@ fn tree(spans: &[Value]) -> Vec<String> {
     lines
 }
 
-fn project() -> (GitRepo, tempfile::TempDir) {
-    let repo = GitRepo::new().file("calc.py", "def add(a, b):\n    return a - b\n").commit("first");
-    (repo, tempfile::tempdir().unwrap())
-}
-
-fn script(home: &Path, text: &str) -> String {
-    let path = home.join("script.toml");
-    std::fs::write(&path, text).unwrap();
-    format!("scripted/{}", path.display())
-}
-
 #[test]
 #[ignore = "needs a running Phoenix"]
 fn the_demo_is_one_trace_with_its_tokens() {
     let phoenix = Phoenix::new("demo");
-    let home = tempfile::tempdir().unwrap();
-    phoenix.gimlet(home.path(), home.path(), &["demo", "--trace-content"]);
+    phoenix.gimlet(&Project::new(), &["demo", "--trace-content"]);
     let spans = phoenix.spans();
     let lines = tree(&spans);
     assert_eq!(lines.iter().filter(|line| *line == "agent.run [AGENT]").count(), 1, "{lines:#?}");
@@ -179,9 +170,9 @@ fn the_demo_is_one_trace_with_its_tokens() {
 #[ignore = "needs a running Phoenix"]
 fn kinds_attributes_tokens_and_errors_arrive() {
     let phoenix = Phoenix::new("look");
-    let (repo, home) = project();
-    let model = script(home.path(), LOOK);
-    phoenix.gimlet(repo.path(), home.path(), &["-m", &model, "--trace-content", "what is wrong?"]);
+    let project = Project::new();
+    let model = project.script(LOOK);
+    phoenix.gimlet(&project, &["-m", &model, "--trace-content", "what is wrong?"]);
     let spans = phoenix.spans();
     assert_eq!(
         tree(&spans),
@@ -212,7 +203,7 @@ fn kinds_attributes_tokens_and_errors_arrive() {
     let run = spans.iter().find(|span| span["name"] == "agent.run").unwrap();
     assert_eq!(run["attributes"]["output.value"], "`add` subtracts.");
 
-    let again = phoenix.gimlet(repo.path(), home.path(), &["runs", "trace", "last", "--trace-content"]);
+    let again = phoenix.gimlet(&project, &["runs", "trace", "last", "--trace-content"]);
     assert!(again.starts_with(&format!("sent {} spans", spans.len())), "{again}");
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(phoenix.spans().len(), spans.len(), "what Phoenix has it does not keep twice");
@@ -222,11 +213,11 @@ fn kinds_attributes_tokens_and_errors_arrive() {
 #[ignore = "needs a running Phoenix"]
 fn code_and_what_it_calls_arrive_from_a_log_too() {
     let phoenix = Phoenix::new("code");
-    let (repo, home) = project();
-    let model = script(home.path(), CODE);
+    let project = Project::new();
+    let model = project.script(CODE);
     let args = ["-m", &model, "--action", "code", "--no-trace", "what is wrong?"];
-    phoenix.gimlet(repo.path(), home.path(), &args);
-    phoenix.gimlet(repo.path(), home.path(), &["runs", "trace", "last"]);
+    phoenix.gimlet(&project, &args);
+    phoenix.gimlet(&project, &["runs", "trace", "last"]);
     assert_eq!(
         tree(&phoenix.spans()),
         [

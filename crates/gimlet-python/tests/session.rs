@@ -22,6 +22,31 @@ async fn everything_lives_on_from_cell_to_cell() {
 }
 
 #[tokio::test]
+async fn variables_are_told_by_name_type_and_size() {
+    let mut session = session(config()).await;
+    let code = "import math\nrows = [1, 2]\ntext = 'äbc'\n_hidden = 1\nclass Long:\n    def __len__(self):\n        raise ValueError\nlong = Long()\nn = 4\nd = {1: 2}\nrows = [1]";
+    assert_eq!(run(&mut *session, code).await.end, CellEnd::Done { value: None });
+    let told = |session: &dyn gimlet::cell::Session| {
+        let one = |v: gimlet::context::Variable| format!("{} {} {:?}", v.name, v.kind, v.size);
+        session.variables().into_iter().map(one).collect::<Vec<_>>()
+    };
+    let expected = [
+        "rows list Some(1)",
+        "text str Some(3)",
+        "Long type None",
+        "long Long None",
+        "n int None",
+        "d dict Some(1)",
+    ];
+    assert_eq!(told(&*session), expected);
+    run(&mut *session, "del rows, Long, long, d\n1 / 0").await;
+    assert_eq!(told(&*session), ["text str Some(3)", "n int None"]);
+    let many = run(&mut *session, "for i in range(200):\n    globals()[f'v{i}'] = i").await;
+    assert_eq!(many.end, CellEnd::Done { value: None });
+    assert_eq!(session.variables().len(), 50, "the latest");
+}
+
+#[tokio::test]
 async fn names_in_loops_are_the_names_of_the_cell() {
     let mut session = session(config()).await;
     let code = "\"\"\"Doc.\"\"\"\nfrom __future__ import annotations\nimport math\ntotal: float = 0\nfor i in range(3):\n    square = i * i\n    total += math.sqrt(square)\nclass C:\n    i = 7\n    both = [i, total]\nd = {k: v for k, v in zip('ab', range(2)) if (last := v) >= 0}\ndef f(i):\n    return [i + j for j in range(2)]\nfor sum in [1]:\n    pass\ndel square\n(i, total, last, C.both, d, f(5), sum, __doc__, [n in globals() for n in ['k', 'v', 'j', 'square', 'x']])";

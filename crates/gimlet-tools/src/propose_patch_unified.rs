@@ -109,14 +109,20 @@ pub(crate) async fn check(
 ) -> Result<Validated, ToolError> {
     let word_of = |error: &ValidationError| match error {
         ValidationError::Refused { .. } => "REFUSED",
+        ValidationError::TestsFailed { .. } => code::TESTS_FAILED,
         ValidationError::Unavailable { .. } => "UNAVAILABLE",
     };
     let draft = Draft { root: root.path(), changes: &proposal.changes, diff: &proposal.diff };
     let checked = validator.validate(draft, cancel);
     sandboxed("validate_patch", validator.name(), draft.diff.len(), word_of, checked).await.map_err(|error| {
+        let word = match error {
+            ValidationError::TestsFailed { .. } => code::TESTS_FAILED,
+            ValidationError::Refused { .. } | ValidationError::Unavailable { .. } => word,
+        };
         let failed = ToolError::failed(word, error.to_string()).with("validated_by", error.by());
         match error {
             ValidationError::Refused { said, .. } => failed.with("stderr", said),
+            ValidationError::TestsFailed { said, .. } => failed.with("output", said),
             ValidationError::Unavailable { .. } => failed,
         }
     })

@@ -26,6 +26,11 @@ pub(crate) struct FileGlob {
 }
 
 impl FileGlob {
+    /// Every file, hidden ones too.
+    pub(crate) fn everything() -> Self {
+        FileGlob { matcher: None, hidden: true }
+    }
+
     pub(crate) fn new(root: &Root, glob: &str) -> Result<Self, ToolError> {
         let refuse = |word, message: String| ToolError::failed(word, message).with("glob", glob);
         if glob.contains('\0') {

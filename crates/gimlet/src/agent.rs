@@ -23,6 +23,7 @@ pub struct Agent {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) model: Arc<dyn Model>,
+    pub(crate) model_name: Option<String>,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) action: ActionFormat,
     pub(crate) dialect: Dialect,
@@ -86,6 +87,7 @@ impl Agent {
                 name: "gimlet".into(),
                 description: String::new(),
                 model,
+                model_name: None,
                 tools: Vec::new(),
                 action: ActionFormat::default(),
                 dialect: Dialect::default(),
@@ -144,6 +146,7 @@ struct Parts {
     name: String,
     description: String,
     model: Arc<dyn Model>,
+    model_name: Option<String>,
     tools: Vec<Arc<dyn Tool>>,
     action: ActionFormat,
     dialect: Dialect,
@@ -174,6 +177,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.agent.description = description.into();
+        self
+    }
+
+    /// The name its model was asked for by, if that is not the model's id: a run that is taken up asks for it again.
+    #[must_use]
+    pub fn model_name(mut self, name: Option<String>) -> Self {
+        self.agent.model_name = name;
         self
     }
 
@@ -318,6 +328,7 @@ impl AgentBuilder {
             name: parts.name,
             description: parts.description,
             model: parts.model,
+            model_name: parts.model_name,
             action: parts.action,
             dialect: parts.dialect,
             instructions: parts.instructions,

@@ -19,8 +19,9 @@ pub enum Constrain {
     /// Once two replies in a row could not be read.
     #[default]
     AfterFailures,
-    /// From the first reply on, for models too small to keep a form by themselves. Code is left free until it fails:
-    /// the same models write it better in a fence than in a string.
+    /// From the first reply on, for models too small to begin by themselves, until a call has succeeded: held any longer
+    /// they go on calling and never answer. Code is left free until it fails: the same models write it better in a fence
+    /// than in a string.
     Always,
     /// Not at all.
     Never,
@@ -32,7 +33,7 @@ impl Constrain {
     pub fn applies(self, state: &State) -> bool {
         let held = match self {
             Constrain::AfterFailures => state.constrained,
-            Constrain::Always => state.constrained || !writes_code(state),
+            Constrain::Always => state.constrained || !(writes_code(state) || has_looked(state)),
             Constrain::Never => false,
         };
         held && !state.closing && !circles(state)
@@ -47,6 +48,12 @@ fn circles(state: &State) -> bool {
         [.., before, last] if same(before, last) => true,
         [.., last] => last.error.as_deref() == Some(code::LOOP_DETECTED),
     }
+}
+
+/// Whether a call of the present task has brought something.
+fn has_looked(state: &State) -> bool {
+    let of_task = state.history.get(state.before_task..).unwrap_or_default();
+    of_task.iter().any(|call| call.error.is_none())
 }
 
 fn writes_code(state: &State) -> bool {

@@ -358,6 +358,9 @@ pub struct Started {
     pub agent: String,
     /// The model it asks.
     pub model: String,
+    /// The name it was asked for by, if that is not its id: what the configuration says of that name holds for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_name: Option<String>,
     /// How it acts.
     pub action: ActionFormat,
     /// How tools and results are written into the conversation.

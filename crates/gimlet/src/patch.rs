@@ -94,6 +94,16 @@ pub enum ValidationError {
         /// What git said.
         said: String,
     },
+    /// It applies, and the tests fail with it.
+    #[error("the tests fail with the patch: {how}")]
+    TestsFailed {
+        /// What checked it and where.
+        by: String,
+        /// What was run and how it ended.
+        how: String,
+        /// The end of what it said.
+        said: String,
+    },
     /// The check could not be made.
     #[error("the patch could not be checked: {why}")]
     Unavailable {
@@ -108,7 +118,9 @@ impl ValidationError {
     /// What checked the patch, or was to.
     pub fn by(&self) -> &str {
         match self {
-            ValidationError::Refused { by, .. } | ValidationError::Unavailable { by, .. } => by,
+            ValidationError::Refused { by, .. }
+            | ValidationError::TestsFailed { by, .. }
+            | ValidationError::Unavailable { by, .. } => by,
         }
     }
 }

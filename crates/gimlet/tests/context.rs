@@ -260,16 +260,35 @@ async fn a_model_may_be_held_to_the_form_from_the_start() {
 }
 
 #[tokio::test]
-async fn a_model_that_goes_in_circles_is_let_go() {
+async fn a_model_that_has_looked_or_goes_in_circles_is_let_go() {
     use gimlet::constrain::Constrain;
-    let same = || call("echo", json!({"text": "x"}));
-    let model = Pretend::new([same(), same(), same(), same(), Say::Text("x, as I was told")]);
-    let builder = Agent::builder(model.clone()).tool(Echo).constrain(Constrain::Always);
-    let agent = builder.dialect(Dialect::Text).build().unwrap();
+    let echo = |text: &'static str| call("echo", json!({ "text": text }));
+    let begin = |says: Vec<Say>, when: Constrain| {
+        let model = Pretend::new(says);
+        let builder = Agent::builder(model.clone()).tool(Echo).constrain(when).dialect(Dialect::Text);
+        (model, builder.build().unwrap())
+    };
+
+    // Too small to begin by itself: held until a call has brought something.
+    let (model, agent) =
+        begin(vec![call("nothing", json!({})), echo("x"), Say::Text("x, it says")], Constrain::Always);
+    assert_eq!(answer(&run(&agent, env().0).await.1), "x, it says");
+    assert_eq!(constrained(&model), [true, true, false]);
+
+    // Held for having kept no form: let go when it makes the same call again, and told to answer at last.
+    let says = vec![
+        Say::Text(BROKEN),
+        Say::Text(BROKEN),
+        echo("x"),
+        echo("x"),
+        echo("x"),
+        echo("x"),
+        Say::Text("x, as I was told"),
+    ];
+    let (model, agent) = begin(says, Constrain::AfterFailures);
     let (env, log) = env();
     assert_eq!(answer(&run(&agent, env).await.1), "x, as I was told");
-    // From the second same call on replies are free, until something else is done.
-    assert_eq!(constrained(&model), [true, true, false, false, false]);
+    assert_eq!(constrained(&model), [false, false, true, true, false, false, false]);
     let refused: Vec<_> = log.finished_tools().into_iter().filter(|finished| !finished.ok).collect();
     assert_eq!(refused.len(), 2);
     assert!(refused[0].result["advice"].as_str().unwrap().starts_with("Use the result you already have"));

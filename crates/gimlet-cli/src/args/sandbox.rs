@@ -39,6 +39,10 @@ pub(crate) struct SandboxArgs {
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(64..))]
     pub(crate) command_memory: u32,
+    /// Most processor time of each process of a command, in seconds [default: an hour of every processor].
+    #[arg(long, value_name = "S", env = "SANDBOX_CPU", global = true, hide = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) command_cpu: Option<u64>,
     /// Where patches are checked [default: auto].
     #[arg(
         long,
@@ -51,6 +55,9 @@ pub(crate) struct SandboxArgs {
     )]
     #[arg(hide_default_value = true)]
     pub(crate) validation: Validation,
+    /// A command that must succeed with a patch in place before it is offered, such as `pytest -q` [env: SANDBOX_TESTS].
+    #[arg(long, value_name = "CMD", hide_short_help = true, global = true)]
+    pub(crate) validation_tests: Option<String>,
 }
 
 impl Default for SandboxArgs {
@@ -59,7 +66,9 @@ impl Default for SandboxArgs {
             sandbox: CommandProfile::default(),
             jail: JailChoice::default(),
             command_memory: 8192,
+            command_cpu: None,
             validation: Validation::default(),
+            validation_tests: None,
         }
     }
 }

@@ -149,7 +149,7 @@ fn show_json(settings: &Settings, keys: &[KeyRow]) -> anyhow::Result<ExitStatus>
 
 /// What the project tells agents, in a line.
 fn instructions(settings: &Settings) -> anyhow::Result<String> {
-    let state = match Place::open(settings)?.instructions() {
+    let state = match Place::to_look_at(settings)?.instructions() {
         Err(reason) => return Ok(reason),
         Ok(None) => "none in this project".to_owned(),
         Ok(Some(found)) if settings.instructions.value => match found.next_line {

@@ -13,6 +13,7 @@ use gimlet::ids::RunId;
 use gimlet::journal::Observer;
 use gimlet::state::State;
 use gimlet::store::Store;
+use gimlet::tool::Tool;
 use gimlet::{Agent, Run};
 use gimlet_mcp::server::{Offer, Report, Task, Tasks, serve};
 use gimlet_mcp::{Health, HealthRow};
@@ -20,6 +21,7 @@ use gimlet_models::{Script, ScriptedModel};
 use gimlet_store::{Approvals, ApprovalsError, FileStore};
 use jiff::Timestamp;
 use serde_json::json;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::stricter;
@@ -29,7 +31,7 @@ use crate::conversation;
 use crate::diagnostics;
 use crate::exit::ExitStatus;
 use crate::home;
-use crate::mcp::{self, Inert};
+use crate::mcp::{self, Inert, Loudness};
 use crate::patches::PatchFile;
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 use crate::team;
@@ -132,7 +134,7 @@ async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
     let waiting: Arc<dyn Approver> = Arc::new(Waiting { approvals, session });
     let env = world::env(&place, world::blobs_only()?, standing.clone(), Vec::new(), stop.clone());
     let tasks: Option<Arc<dyn Tasks>> =
-        (!args.read_only).then(|| Arc::new(Worker { options }) as Arc<dyn Tasks>);
+        (!args.read_only).then(|| Arc::new(Worker { options, foreign: OnceCell::new() }) as Arc<dyn Tasks>);
     serve(Offer { agent, reading, env, standing, waiting, tasks }, stop).await?;
     Ok(ExitStatus::Success)
 }
@@ -188,6 +190,8 @@ impl Approver for Waiting {
 /// Works on whole tasks as `gimlet run` does.
 struct Worker {
     options: RunOptions,
+    /// Tools of the configured MCP servers, which are started with the first task and serve all of them.
+    foreign: OnceCell<Vec<Arc<dyn Tool>>>,
 }
 
 impl Tasks for Worker {
@@ -218,7 +222,9 @@ impl Worker {
     ) -> anyhow::Result<Run> {
         let options = &self.options;
         let settings = Settings::load(options)?;
-        let place = Place::open(&settings)?;
+        let files = &options.mcp.files;
+        let foreign = self.foreign.get_or_try_init(|| mcp::start(&settings, files, Loudness::Events)).await?;
+        let place = Place::open(&settings)?.with_foreign(foreign.clone());
         let store = Arc::new(home::store()?);
         let env = world::env(&place, store.clone(), approver, vec![observer], stop);
         match task {

@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use gimlet_sandbox::docker::{self, DockerError, Engine};
+use gimlet_sandbox::jail;
 
-use crate::args::{RootArgs, SandboxCommand};
+use crate::args::{RootArgs, SandboxArgs, SandboxCommand};
 use crate::config::Settings;
 use crate::exit::{ExitStatus, UsageError, hint_of};
 use crate::isolation;
@@ -51,7 +52,7 @@ pub(crate) async fn rows(settings: &Settings) -> Vec<Row> {
     let jail = match isolation::find(&settings.root, &settings.sandbox) {
         Ok(found) => Row {
             name: "commands",
-            state: Ok(format!("jailed by {}", found.mechanism.name())),
+            state: Ok(format!("jailed by {}; {}", found.mechanism.name(), limits(&settings.sandbox))),
             hint: (!found.weaknesses.is_empty()).then(|| {
                 format!(
                     "{}; bubblewrap would do better (apt install bubblewrap)",
@@ -66,6 +67,18 @@ pub(crate) async fn rows(settings: &Settings) -> Vec<Row> {
         },
     };
     vec![jail, docker_row(settings).await]
+}
+
+/// What is enforced of a command's use of the machine, and by whom.
+fn limits(args: &SandboxArgs) -> String {
+    let limits = isolation::limits(args);
+    format!(
+        "at most {} MB and {} processes (measured every {} ms), {} s of processor time each (by the kernel)",
+        limits.memory >> 20,
+        limits.processes,
+        jail::helper::TICK.as_millis(),
+        limits.cpu
+    )
 }
 
 async fn docker_row(settings: &Settings) -> Row {

@@ -80,6 +80,8 @@ keys! {
         "Image of the Docker sandbox.";
     SANDBOX_TIMEOUT: "SANDBOX_TIMEOUT", "sandbox.timeout", None, "30", "",
         "Longest computation in a sandbox, in seconds.";
+    SANDBOX_TESTS: "SANDBOX_TESTS", "sandbox.tests", Some("--validation-tests"), "(none)", "\"pytest -q\"",
+        "A command that must succeed with a patch in place, on a copy of the project, before the patch is offered.";
     LOG_LEVEL: "LOG_LEVEL", "log_level", None, "\"INFO\"", "",
         "Least severe diagnostics on standard error: TRACE, DEBUG, INFO, WARNING, ERROR or OFF.";
     SUPPRESS_WARNINGS: "SUPPRESS_WARNINGS", "suppress_warnings", None, "true", "",

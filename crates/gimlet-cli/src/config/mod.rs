@@ -128,6 +128,7 @@ pub(crate) struct Settings {
     pub(crate) sandbox: SandboxArgs,
     sandbox_image: Setting<String>,
     sandbox_timeout: Setting<Duration>,
+    sandbox_tests: Option<Setting<String>>,
     pub(crate) log_level: Setting<LogLevel>,
     pub(crate) suppress_warnings: Setting<bool>,
     /// What the user should know: keys in files where they are not used, and the like.
@@ -201,9 +202,10 @@ impl Settings {
             truncation_chars: layers.get(&key::TRUNCATION_MAX_CHARS, None, cut.field_chars)?,
             truncation_lines: layers.get(&key::TRUNCATION_MAX_LINES, None, cut.field_lines)?,
             truncation_items: layers.get(&key::TRUNCATION_MAX_LIST_ITEMS, None, cut.list_items)?,
-            sandbox: flags.sandbox,
             sandbox_image: layers.get(&key::SANDBOX_IMAGE, None, "gimlet-sandbox:latest".to_owned())?,
             sandbox_timeout: layers.get(&key::SANDBOX_TIMEOUT, None, Bounds::default().computation)?,
+            sandbox_tests: layers.find(&key::SANDBOX_TESTS, flags.sandbox.validation_tests.clone())?,
+            sandbox: flags.sandbox,
             log_level: layers.get(&key::LOG_LEVEL, None, LogLevel::Info)?,
             suppress_warnings: layers.get(&key::SUPPRESS_WARNINGS, None, true)?,
             warnings,
@@ -268,6 +270,15 @@ impl Settings {
             );
         }
         Ok(&self.sandbox_image.value)
+    }
+
+    /// What a patch must pass beside git's check.
+    pub(crate) fn patch_tests(&self) -> anyhow::Result<Option<&str>> {
+        let Some(setting) = &self.sandbox_tests else { return Ok(None) };
+        if let Some(spot) = setting.origin.untrusted() {
+            return Err(needs_trust(spot, &format!("runs `{}` with every patch", setting.value)).into());
+        }
+        Ok(Some(&setting.value))
     }
 
     /// What holds for any model that says nothing else. Says nothing of addresses.

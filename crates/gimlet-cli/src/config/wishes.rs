@@ -33,6 +33,7 @@ pub(crate) fn ask_for(path: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Wish>> {
                 &key::MEMORY_EMBEDDINGS,
                 &key::PHOENIX_ENDPOINT,
                 &key::SANDBOX_IMAGE,
+                &key::SANDBOX_TESTS,
             ] {
                 if let Some((raw, line)) = file.raw(key)? {
                     wishes.extend(wish(key, &raw, line));
@@ -84,6 +85,7 @@ fn wish(key: &key::Key, raw: &Raw, line: usize) -> Option<Wish> {
             format!("sends {sent} to {}", url.host_str().unwrap_or("?"))
         }
         "SANDBOX_IMAGE" => format!("runs code in the image {raw}"),
+        "SANDBOX_TESTS" => format!("runs {raw} with every patch"),
         "MEMORY_EMBEDDINGS" => format!("has what was remembered read by the model {raw}"),
         "MODEL_ID" => format!("chooses the model {raw}"),
         _ => return None,

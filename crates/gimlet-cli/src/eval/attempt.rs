@@ -40,6 +40,15 @@ pub(crate) struct Bench {
     settings: Option<PathBuf>,
 }
 
+/// Where a try is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'a> {
+    /// The repository. Its path tells nothing about the task or the model: a model may read it and take it for a hint.
+    pub(crate) copy: &'a Path,
+    /// What is kept of the try.
+    pub(crate) folder: &'a Path,
+}
+
 /// How a try went.
 pub(crate) enum Outcome {
     /// It can be judged.
@@ -59,20 +68,22 @@ impl Bench {
         })
     }
 
-    /// Tries a task in a folder, which is made anew. The repository is `repo` in it.
+    /// Tries a task in a copy of its repository, and keeps what is told about it in a folder. Both are made anew.
     pub(crate) async fn attempt(
         &self,
         task: &Task,
         attempt: &Try,
-        folder: &Path,
+        Places { copy: repo, folder }: Places<'_>,
         progress: &Progress,
         cancel: &CancellationToken,
     ) -> anyhow::Result<Outcome> {
-        if folder.exists() {
-            std::fs::remove_dir_all(folder).with_context(|| format!("cannot clear {}", folder.display()))?;
+        for place in [repo, folder] {
+            if place.exists() {
+                std::fs::remove_dir_all(place)
+                    .with_context(|| format!("cannot clear {}", place.display()))?;
+            }
         }
-        let repo = folder.join("repo");
-        task.fixture.make(&repo)?;
+        task.fixture.make(repo)?;
         let own_home = folder.join("home");
         home::create(&own_home)?;
         if let Some(settings) = &self.settings {
@@ -80,7 +91,7 @@ impl Bench {
         }
         let stderr = folder.join("stderr.txt");
         let mut child = self
-            .command(task, attempt, &repo, &own_home)
+            .command(task, attempt, repo, &own_home)
             .stderr(std::fs::File::create(&stderr)?)
             .spawn()
             .context("cannot start this program")?;

@@ -27,7 +27,7 @@ use crate::isolation::Isolation;
 use crate::style::DIM;
 use crate::{diagnostics, world};
 pub(crate) use attempt::stay_with_parent;
-use attempt::{Bench, DEFAULT_MODEL, Outcome};
+use attempt::{Bench, DEFAULT_MODEL, Outcome, Places};
 use check::{Grounds, judge};
 use ledger::{Contender, Ledger, Record, Try, Writer};
 use progress::Progress;
@@ -125,22 +125,25 @@ async fn try_all(
         ));
     }
     let bench = Bench::new(&args.writing)?;
+    let copy = ledger.folder().join("copy");
     for (attempt, task) in ahead {
         if cancel.is_cancelled() {
             return Ok(ExitStatus::Interrupted);
         }
         progress.begin(attempt);
         let folder = ledger.folder().join("tries").join(attempt.folder());
-        let transcript = match bench.attempt(task, attempt, &folder, &progress, cancel).await? {
+        let places = Places { copy: &copy, folder: &folder };
+        let transcript = match bench.attempt(task, attempt, places, &progress, cancel).await? {
             Outcome::Over(transcript) => transcript,
             Outcome::Interrupted => return Ok(ExitStatus::Interrupted),
         };
-        let repo = folder.join("repo").canonicalize()?;
+        let repo = copy.canonicalize()?;
         let before = task.fixture.untouched()?;
         let isolation = Isolation::new(&repo, settings)?;
         let grounds =
             Grounds { transcript: &transcript, repo: &repo, before: &before, isolation: &isolation, cancel };
         let verdicts = judge(task, &grounds).await?;
+        std::fs::rename(&copy, folder.join("repo"))?;
         let record = Record::new(attempt.clone(), task, verdicts, transcript);
         progress.end(&record);
         ledger.add(record)?;

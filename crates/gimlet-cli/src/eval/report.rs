@@ -175,7 +175,7 @@ fn cells(row: &Row) -> [String; 15] {
     let score = &row.score;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let Contender { agent, model, action } = &row.contender;
-    let agent = if row.part.is_empty() { agent.clone() } else { format!("  {}", row.part) };
+    let agent = if row.part.is_empty() { agent.clone() } else { format!("{agent}, {}", row.part) };
     [
         agent,
         short(model).to_owned(),

@@ -225,7 +225,7 @@ impl Session {
             self.conversation.store.close_run(id);
         }
         let mut options = self.conversation.options.clone();
-        options.model.model = Some(self.conversation.model.clone());
+        options.model.model = Some(self.conversation.asked_as.clone());
         options.root.root = Some(self.conversation.place.path().to_owned());
         self.conversation = Conversation::fresh(options).await?;
         self.behind.clear();

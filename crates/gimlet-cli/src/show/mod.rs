@@ -24,6 +24,12 @@ pub(crate) use plan::plan;
 pub(crate) use screen::Screen;
 pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, summary};
 
+/// Tells the person something about a run that is taken up.
+pub(crate) fn note(text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    writeln!(anstream::stderr(), "{WARNING}note:{WARNING:#} {text}")
+}
+
 /// A question as a person reads it.
 pub(crate) fn question(request: &ApprovalRequest) -> String {
     let mut text = String::new();

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use gimlet::approval::{Decision, Scope};
 use gimlet::cell::CellEnd;
 use gimlet::context::Compacted;
 use gimlet::context::summary::Author;
-use gimlet::event::{Event, EventKind, Finished, ModelMessage, Pruned, ToolFinished};
+use gimlet::event::{Event, EventKind, FeedbackReason, Finished, ModelMessage, Pruned, ToolFinished};
 use gimlet::journal::Observer;
 use gimlet::message::Usage;
 use serde_json::Value;
@@ -65,6 +65,8 @@ pub(crate) struct Talk {
     warnings: Warnings,
     /// Warnings that were not told.
     hidden: AtomicUsize,
+    /// Whether a run is being taken up: what is not as it was then (folder, version, tools) is told to everybody.
+    taken_up: AtomicBool,
     /// Arguments of open calls, until they finish.
     open: Mutex<HashMap<String, Value>>,
 }
@@ -72,7 +74,8 @@ pub(crate) struct Talk {
 impl Talk {
     pub(crate) fn new(telling: Telling, columns: usize, prose: Prose) -> Self {
         let Telling { volume, warnings } = telling;
-        Talk { volume, columns, prose, warnings, hidden: AtomicUsize::new(0), open: Mutex::default() }
+        let (hidden, taken_up) = Default::default();
+        Talk { volume, columns, prose, warnings, hidden, taken_up, open: Mutex::default() }
     }
 
     /// What is told about an event; a sub-agent's is indented.
@@ -95,8 +98,15 @@ impl Talk {
                 let args = self.open().remove(&key(event, &finished.id)).unwrap_or_default();
                 normal.then(|| call_line(&args, finished, self.columns, debug))
             }
-            EventKind::StepStarted { step } => debug.then(|| format!("{DIM}step {step}{DIM:#}")),
+            EventKind::StepStarted { step } => {
+                self.taken_up.store(false, Ordering::Relaxed);
+                debug.then(|| format!("{DIM}step {step}{DIM:#}"))
+            }
             EventKind::ModelMessage(message) => self.message(message),
+            // Its words are on the screen already, or would be missed by whoever reads along.
+            EventKind::Feedback { reason: FeedbackReason::AnswerRefused, text } if !verbose => {
+                normal.then(|| format!("{WARNING}not accepted:{WARNING:#} {}", reasons(text)))
+            }
             EventKind::Feedback { text, .. } => {
                 verbose.then(|| format!("{DIM}told the model: {}{DIM:#}", clip(text, 200)))
             }
@@ -118,7 +128,7 @@ impl Talk {
                 Some(format!("{WARNING}warning:{WARNING:#} {}", change.reason))
             }
             EventKind::Warning { message } => match self.warnings {
-                Warnings::Counted if !verbose => {
+                Warnings::Counted if !verbose && !self.taken_up.load(Ordering::Relaxed) => {
                     self.hidden.fetch_add(1, Ordering::Relaxed);
                     None
                 }
@@ -129,6 +139,7 @@ impl Talk {
             EventKind::RunStarted(started) => verbose
                 .then(|| format!("{DIM}run {} · {} · {}{DIM:#}", event.run, started.model, started.root)),
             EventKind::RunResumed { root, .. } => {
+                self.taken_up.store(true, Ordering::Relaxed);
                 normal.then(|| format!("{DIM}resuming {} in {root}{DIM:#}", event.run))
             }
             EventKind::ModelDelta { .. }
@@ -193,6 +204,12 @@ impl Observer for Talk {
             let _ = writeln!(anstream::stderr().lock(), "{lines}");
         }
     }
+}
+
+/// Why an answer was refused: the points of what the model is told, or all of it.
+fn reasons(text: &str) -> String {
+    let points: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    clip(&if points.is_empty() { text.to_owned() } else { points.join("; ") }, 200)
 }
 
 fn key(event: &Event, id: &str) -> String {

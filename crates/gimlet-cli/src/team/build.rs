@@ -13,6 +13,7 @@ use gimlet::limits::Limits;
 use gimlet::model::Sampling;
 use gimlet::plan::Planning;
 use gimlet::tool::Tool;
+use gimlet_memory::tools::NAMES;
 use gimlet_python::{PythonExecutor, Warmth};
 
 use super::{check, entry_limits};
@@ -21,7 +22,7 @@ use crate::config::{AgentEntry, Agents, Settings};
 use crate::exit::UsageError;
 use crate::models::{self, Found};
 use crate::world::Place;
-use crate::{isolation, world};
+use crate::{isolation, memory, world};
 
 /// One agent to be built.
 pub(super) struct Part<'a> {
@@ -139,6 +140,7 @@ impl<'a> Builder<'a> {
     ) -> anyhow::Result<Arc<Agent>> {
         let manner = part.found.manner;
         let mut builder = Agent::builder(part.found.model.clone())
+            .model_name(part.found.name.clone())
             .action(part.action)
             .dialect(manner.dialect)
             .constrain(manner.constrain)
@@ -152,7 +154,7 @@ impl<'a> Builder<'a> {
                     .name(&entry.name)
                     .description(&entry.description)
                     .instructions(&entry.instructions)
-                    .tools(check::pick(entry, &self.tools)?)
+                    .tools(self.picked(entry)?)
                     .asking(entry.asking)
                     .report(entry.report);
                 if let Some(schema) = &entry.output {
@@ -172,6 +174,17 @@ impl<'a> Builder<'a> {
             let whose = part.entry.map(|entry| format!("{}: agent `{}`: ", entry.spot, entry.name));
             UsageError::new(format!("{}{error}", whose.unwrap_or_default())).into()
         })
+    }
+
+    /// The tools of an agent. One that names a tool of the memory has it, also where the memory is off for all others.
+    fn picked(&self, entry: &AgentEntry) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+        let named = |tool: &str| entry.tools.iter().flatten().any(|word| word.word == tool);
+        if self.place.memory().is_some() || !NAMES.iter().any(|tool| named(tool)) {
+            return check::pick(entry, &self.tools);
+        }
+        let mut tools = self.tools.clone();
+        tools.extend(memory::kit(self.settings)?.tools().into_iter().filter(|tool| named(&tool.spec().name)));
+        check::pick(entry, &tools)
     }
 
     fn executor(

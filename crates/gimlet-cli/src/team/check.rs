@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gimlet::tool::Tool;
+use gimlet_memory::tools::NAMES;
 
 use crate::config::{AgentEntry, Agents, NamedModels, Placed, Settings, key};
 use crate::exit::{UsageError, hint_of};
@@ -70,13 +71,11 @@ impl Known {
 
     fn check_tool(&self, entry: &AgentEntry, tool: &Placed) -> Result<(), UsageError> {
         let foreign = self.servers.iter().any(|prefix| tool.word.starts_with(prefix.as_str()));
-        if foreign || self.tools.iter().any(|name| stands_for(&tool.word, name)) {
+        let remembers = NAMES.contains(&tool.word.as_str());
+        if foreign || remembers || self.tools.iter().any(|name| stands_for(&tool.word, name)) {
             return Ok(());
         }
         let error = wrong(entry, tool, &format!("there is no tool `{}`", tool.word));
-        if gimlet_memory::tools::NAMES.contains(&tool.word.as_str()) {
-            return Err(error.hint("the memory is off: set `enabled = true` in [memory], or give --memory"));
-        }
         Err(match key::nearest(&tool.word, self.tools.iter().map(String::as_str)) {
             Some(nearest) => error.hint(format!("did you mean `{nearest}`?")),
             None => error.hint("see `gimlet tools`; tools of an MCP server are named SERVER__TOOL"),

@@ -36,8 +36,10 @@ pub(crate) struct Ready {
     pub(crate) action: ActionFormat,
     /// Changes to what code of the leading agent may import.
     pub(crate) imports: Vec<String>,
-    /// The leading agent's model, as it can be named again.
+    /// The leading agent's model.
     pub(crate) model: String,
+    /// What that model can be asked for by again: the name it has in the configuration, or its id.
+    pub(crate) asked_as: String,
     /// Why this model, when nobody named it.
     pub(crate) why: Option<String>,
 }
@@ -64,9 +66,9 @@ pub(crate) async fn fresh(place: &Place, settings: &Settings, options: &RunOptio
         limits: team.limits(options, settings),
         context: world::context(place, settings),
     };
-    let model = found.model.id().to_owned();
+    let (model, asked_as) = (found.model.id().to_owned(), found.reference());
     let agent = team.assemble(place, settings, options, found, duty).await?;
-    Ok(Ready { team, agent, action, imports, model, why })
+    Ok(Ready { team, agent, action, imports, model, asked_as, why })
 }
 
 /// The agents of an earlier run, as it began: `options` say so already.
@@ -78,9 +80,11 @@ pub(crate) async fn as_before(
     started: &Started,
 ) -> anyhow::Result<Ready> {
     let team = Team::of(options.agent.as_deref(), settings, &options.mcp.files)?;
-    let named = options.model.model.as_deref().or(team.own_model(options)).unwrap_or(&started.model);
-    let model = named.to_owned();
-    let mut found = models::find(&model, settings).await?;
+    let mut found = match options.model.model.as_deref().or(team.own_model(options)) {
+        Some(name) => models::find(name, settings).await?,
+        None => models::of_run(started, settings).await?,
+    };
+    let (model, asked_as) = (found.model.id().to_owned(), found.reference());
     found.manner.dialect = started.dialect;
     // What its code could import before, its replay must find again, unless the command line says otherwise.
     let imports = if options.imports.imports.is_empty() {
@@ -91,7 +95,7 @@ pub(crate) async fn as_before(
     // What a project tells agents is in the run's log.
     let duty = Duty { imports: &imports, limits: state.limits.clone(), context: String::new() };
     let agent = team.assemble(place, settings, options, found, duty).await?;
-    Ok(Ready { team, agent, action: started.action, imports, model, why: None })
+    Ok(Ready { team, agent, action: started.action, imports, model, asked_as, why: None })
 }
 
 impl Team {

@@ -1,6 +1,6 @@
 //! Settings: who wins, what is refused and how it is said, and that each one does what it says.
 
-use crate::support::{Project, Said};
+use crate::support::{Project, Said, named_model};
 use gimlet_models::Script;
 use gimlet_testkit::ModelServer;
 use proptest::prelude::*;
@@ -54,6 +54,12 @@ const KEYS: &[Case] = &[
     ("TRUNCATION_MAX_LIST_ITEMS", "truncation.max_list_items", None, ["", "2", "3", "4", "5"]),
     ("SANDBOX_IMAGE", "sandbox.image", None, ["", "'i:2'", "'i:3'", "'i:4'", "'i:5'"]),
     ("SANDBOX_TIMEOUT", "sandbox.timeout", None, ["", "2", "0.5", "4", "5"]),
+    (
+        "SANDBOX_TESTS",
+        "sandbox.tests",
+        Some("--validation-tests"),
+        ["'t 1'", "'t 2'", "'t 3'", "'t 4'", "'t 5'"],
+    ),
     ("LOG_LEVEL", "log_level", None, ["", "'ERROR'", "'WARNING'", "'INFO'", "'OFF'"]),
     ("SUPPRESS_WARNINGS", "suppress_warnings", None, ["", "false", "true", "false", "true"]),
 ];
@@ -123,7 +129,7 @@ fn the_strongest_word_counts_for_every_key() {
         }
         project.file(".env", &dotenv);
         project.file("gimlet.toml", &files[0]);
-        std::fs::write(project.home.path().join("config.toml"), &files[1]).unwrap();
+        project.config(&files[1]);
         let rows = shown(&Said::from(project.gimlet(&args).envs(env).output().unwrap()));
         for (at, (variable, _, flag, values)) in KEYS.iter().enumerate() {
             let winner = (0..5).find(|layer| masks[at] >> layer & 1 == 1 && (*layer > 0 || flag.is_some()));
@@ -196,8 +202,7 @@ fn everything_is_shown_with_its_source_and_nothing_secret() {
     project
         .file(".env", "MODEL_ID=ollama_chat/qwen3:8b\nMODEL_API_BASE=http://me:pw@localhost:1/?token=t0p\n");
     project.file("gimlet.toml", "[agent]\nmax_steps = 9\n[models.small]\nid = \"ollama_chat/qwen3:8b\"\n");
-    std::fs::write(project.home.path().join("config.toml"), "[models.big]\nid = \"anthropic/claude-x\"\n")
-        .unwrap();
+    project.config("[models.big]\nid = \"anthropic/claude-x\"\n");
     let keys = project.home.path().join("keys.toml");
     std::fs::write(&keys, "GROQ_API_KEY = \"gsk-hidden\"\n").unwrap();
     set_mode(&keys, 0o600);
@@ -258,7 +263,7 @@ fn the_file_that_init_writes_changes_nothing_and_is_written_once() {
         .filter(|line| line.starts_with('[') || line.contains(" = ") || line.is_empty())
         .map(|line| format!("{line}\n"))
         .collect();
-    std::fs::write(project.home.path().join("config.toml"), live).unwrap();
+    project.config(&live);
     let said = project.say(&["config", "show"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert!(said.stdout.contains("models by name: sonnet, team"), "{}", said.stdout);
@@ -382,7 +387,7 @@ async fn named_models_routers_and_providers_of_the_users_file() {
         let provider = format!(
             "[providers.anthropic]\nwire = \"anthropic\"\nbase = \"{url}\"\nkeys = [\"ANTHROPIC_API_KEY\"]\nplace = \"hosted\"\ncontext = 200000\n"
         );
-        std::fs::write(project.home.path().join("config.toml"), format!("{provider}{TEAM}")).unwrap();
+        project.config(&format!("{provider}{TEAM}"));
         // An address meant for another model is not theirs.
         project.file(".env", "MODEL_API_BASE=http://127.0.0.1:9\n");
         for name in ["claude-agent", "opus"] {
@@ -406,4 +411,34 @@ async fn named_models_routers_and_providers_of_the_users_file() {
         assert_eq!(asked.body["max_tokens"], 4096);
         assert_eq!(asked.header("x-api-key"), Some("sk-ant-mine"));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_taken_up_asks_the_named_model_as_its_name_says() {
+    let script = "order = \"turns\"\n[[reply]]\ncalls = [{ name = \"run_cmd\", args = { cmd = \"touch made\" } }]\n[[reply]]\ntext = \"Done.\"\n";
+    let server = ModelServer::builder(toml::from_str::<Script>(script).unwrap()).start().await.unwrap();
+    let entry = named_model("cool", &server.url(), "temperature = 0.7\n");
+    tokio::task::spawn_blocking(move || {
+        let project = Project::new();
+        project.config(&entry);
+        assert_eq!(project.say(&["-m", "cool", "make it"]).code, 3);
+        let waiting: Vec<Value> =
+            serde_json::from_str(&project.say(&["approvals", "--json"]).stdout).unwrap();
+        assert_eq!(project.say(&["approve", waiting[0]["request"]["id"].as_str().unwrap()]).code, 0);
+        let said = project.say(&["resume", "last"]);
+        assert_eq!((said.code, said.stdout.as_str()), (0, "Done.\n"), "{}", said.stderr);
+
+        assert_eq!(project.say(&["runs", "fork", "last", "--at", "2"]).code, 0);
+        project.config(&entry.replace("openai/small", "openai/other"));
+        let said = project.say(&["resume", "last"]);
+        let changed = "note: `cool` was openai/small when the run began and is openai/other now\n";
+        assert!(said.stderr.contains(changed), "{}", said.stderr);
+    })
+    .await
+    .unwrap();
+    let asked = server.requests();
+    let temperatures: Vec<String> =
+        asked.iter().map(|request| request.body["temperature"].to_string()).collect();
+    assert_eq!(temperatures, ["0.7", "0.7", "0.7"]);
+    assert_eq!(asked[2].body["model"], "other");
 }

@@ -32,6 +32,20 @@ fn parts() -> Project {
     project
 }
 
+/// What gave way when, for whoever reads a failure.
+fn relief(events: &[Value]) -> String {
+    let line = |event: &Value| {
+        format!(
+            "{} {} → {} of {}, kept {}",
+            event["type"], event["before"], event["after"], event["window"], event["kept_steps"]
+        )
+    };
+    let told = events.iter().filter(|event| {
+        event["type"].as_str().is_some_and(|kind| kind.starts_with("context") || kind.starts_with("run.f"))
+    });
+    told.map(line).collect::<Vec<_>>().join("\n")
+}
+
 fn size(request: &Recorded) -> usize {
     request.messages().iter().map(|message| message.to_string().len()).sum()
 }
@@ -44,10 +58,10 @@ async fn forty_steps_fit_a_window_of_eight_thousand_tokens() {
     let task = "read all, and call it Zebra";
     let args = ["--json", "-m", "ollama_chat/scripted", "--api-base", &url, "--max-steps", "50", task];
     let (project, said) = say(parts(), &args).await;
-    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert_eq!(said.code, 0, "{}{}", said.stderr, relief(&said.events()));
     let events = said.events();
     let made = of_type(&events, "context.compacted");
-    assert!(made.len() >= 2, "{} summaries", made.len());
+    assert!((2..=4).contains(&made.len()), "{}", relief(&events));
     assert_eq!(
         (&made[0]["by"], &made[1]["by"]),
         (&Value::from("model"), &Value::from("code")),
@@ -88,7 +102,7 @@ async fn forty_steps_fit_a_window_of_eight_thousand_tokens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_steps_lose_a_third_and_no_fact() {
     let mut spent = Vec::new();
-    let look_again = "[[reply]]\ncalls = [{ name = \"read_file\", args = { path = \"part2.txt\", start_line = 1, end_line = 140 } }]\n[[reply]]\nexpect = [\"port = 8471\"]\ntext = \"done\"\n";
+    let look_again = "[[reply]]\ncalls = [{ name = \"read_file\", args = { path = \"part2.txt\", start_line = 1, end_line = 139 } }]\n[[reply]]\nexpect = [\"port = 8471\"]\ntext = \"done\"\n";
     for window in [8192, 131_072] {
         let script = reading(9).replace("[[reply]]\ntext = \"done\"\n", look_again);
         let server = server(&script, "scripted", window).await;
@@ -96,7 +110,7 @@ async fn ten_steps_lose_a_third_and_no_fact() {
         let args =
             ["--json", "-m", "ollama_chat/scripted", "--api-base", &url, "read all, and call it Zebra"];
         let (_, said) = say(parts(), &args).await;
-        assert_eq!(said.code, 0, "{}", said.stderr);
+        assert_eq!(said.code, 0, "{}{}", said.stderr, relief(&said.events()));
         server.assert_no_violations();
         let requests = server.requests();
         let last = requests[requests.len() - 2].body["messages"].to_string();
@@ -136,7 +150,7 @@ async fn what_code_holds_is_named_when_what_it_printed_is_gone() {
     let url = server.url();
     let args = ["--json", "-a", "code", "-m", "ollama_chat/scripted", "--api-base", &url, "find the port"];
     let (_, said) = say(parts(), &args).await;
-    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert_eq!(said.code, 0, "{}{}", said.stderr, relief(&said.events()));
     server.assert_no_violations();
     let events = said.events();
     assert!(!of_type(&events, "context.pruned").is_empty());

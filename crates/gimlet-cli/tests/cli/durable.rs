@@ -134,6 +134,15 @@ fn a_run_is_resumed_in_its_own_folder_unless_another_is_named() {
         "another folder is said: {warned:?}"
     );
     assert_eq!(of_type(&events, "tool.finished")[0]["result"]["error"], "FILE_NOT_FOUND");
+
+    let project = Project::new();
+    assert_eq!(project.run(script, &[]).code, 1);
+    project.script(reading);
+    let path = elsewhere.path().canonicalize().unwrap().display().to_string();
+    let said = project.say(&["resume", "last", "--quiet", "--root", &path]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let expected = format!("warning: the run began in {} and goes on in {path}\n", project.root());
+    assert_eq!(said.stderr, expected, "it matters too much to be counted only");
 }
 
 #[test]
@@ -146,8 +155,14 @@ fn a_run_of_another_version_is_told_so() {
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     assert!(text.contains(&version), "{text}");
     std::fs::write(&log, text.replace(&version, "\"version\":\"0.0.1\"")).unwrap();
+    project.script("[[reply]]\ntext = \"Half\"\nfault = { kind = \"drop\", after_bytes = 1 }\n");
+    let said = project.say(&["resume", "last"]);
+    let warning =
+        format!("warning: the run began with version 0.0.1 and goes on with {}\n", env!("CARGO_PKG_VERSION"));
+    assert!(said.stderr.contains(&warning), "{}", said.stderr);
     project.script("[[reply]]\ntext = \"Whole.\"\n");
-    let events = project.say(&["resume", "last", "--json"]).events();
+    assert!(!project.say(&["resume", "last"]).stderr.contains("0.0.1"), "it is said once");
+    let events = project.say(&["runs", "show", "last", "--json"]).events();
     let warned = of_type(&events, "warning");
     assert!(
         warned.iter().any(|event| event["message"].as_str().unwrap().contains("began with version 0.0.1")),

@@ -203,7 +203,13 @@ fn a_suite_is_tried_and_reported() {
     assert_eq!(bench.project.say(&["runs"]).stdout.lines().count(), 0);
     let tries: Vec<_> = std::fs::read_dir(bench.out().join("tries")).unwrap().flatten().collect();
     assert_eq!(tries.len(), 3);
-    assert!(tries.iter().all(|folder| folder.path().join("events.jsonl").exists()));
+    assert!(tries.iter().all(|folder| folder.path().join("repo/add.sh").exists()));
+    for folder in tries {
+        // Where a model works tells it nothing about the task.
+        let events = std::fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
+        let started: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+        assert!(started["root"].as_str().unwrap().ends_with("/out/copy"), "{started}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Gates through the real binary: an answer to a task that asks for a change is sent back while something is missing.
 
+use crate::pty::{Look, Pty};
 use crate::support::{Project, of_type};
 use serde_json::{Value, json};
 
@@ -35,6 +36,31 @@ fn a_lazy_answer_is_refused_twice_and_then_taken_with_a_note() {
     assert_eq!(finished["answer"], "I will not change it.");
     assert!(finished["notes"][0].as_str().unwrap().contains("nothing was changed"), "{finished}");
     assert_eq!(finished["work"]["files_read"], json!(["calc.py"]));
+}
+
+#[test]
+fn an_answer_that_is_refused_is_marked_and_never_printed_as_one() {
+    let project = Project::new();
+    let model = project.script(LAZY);
+    let task = "Fix the bug in calc.py.";
+    let said = project.say(&["--model", &model, task]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "I will not change it.\n"), "{}", said.stderr);
+    let told = |text: &str| text.lines().filter(|line| line.starts_with("not accepted: ")).count();
+    assert_eq!(told(&said.stderr), 2, "{}", said.stderr);
+
+    let project = Project::new();
+    let model = project.script(LAZY);
+    let mut terminal = Pty::start(&project, &["--model", &model, task], Look::default());
+    assert_eq!(terminal.end(), 0);
+    terminal.wait_for("I will not change it.");
+    let shown = terminal.shown();
+    let order =
+        ["It subtracts. Done.", "not accepted: ", "It subtracts. Done.", "not accepted: ", "I will not"];
+    let mut rest = shown.as_str();
+    for text in order {
+        let at = rest.find(text).unwrap_or_else(|| panic!("{text:?} is missing or out of order:\n{shown}"));
+        rest = &rest[at + text.len()..];
+    }
 }
 
 #[test]

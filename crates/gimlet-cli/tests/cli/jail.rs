@@ -80,8 +80,12 @@ impl Scene {
     }
 
     fn call(&self, args: &Value, more: &[&str]) -> Value {
+        self.call_tool("run_cmd", args, more)
+    }
+
+    fn call_tool(&self, tool: &str, args: &Value, more: &[&str]) -> Value {
         let args = args.to_string();
-        let mut words = vec!["tools", "call", "run_cmd", args.as_str()];
+        let mut words = vec!["tools", "call", tool, args.as_str()];
         words.extend(more);
         let output = self.gimlet(&words).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
@@ -288,6 +292,64 @@ fn memory_and_processes_have_limits() {
 }
 
 #[test]
+fn processor_time_has_a_limit() {
+    for scene in scenes() {
+        let hog = json!({ "cmd": scene.script("while :; do :; done") });
+        let killed = scene.call(&hog, &["--approve", "all", "--command-cpu", "1"]);
+        assert_eq!(killed["exit"], 152, "{killed}");
+        let said = killed["stderr_tail"].as_str().unwrap();
+        assert!(said.contains("killed: it used more than 1 s of processor time"), "{killed}");
+    }
+}
+
+#[test]
+fn a_patch_must_pass_the_tests_on_a_copy() {
+    let tests = "echo tried >> src/a.txt && test \"$(head -n 1 src/a.txt)\" = good && test ! -e .env";
+    for scene in scenes() {
+        let propose = |text: &str, tests: &str| {
+            let args = json!({
+                "intent": "Change", "file_path": "src/a.txt", "original_content": "a\n", "new_content": text,
+            });
+            let flags = ["--validation", "worktree", "--validation-tests", tests];
+            scene.call_tool("propose_patch", &args, &flags)
+        };
+        let passed = propose("good\n", tests);
+        let by = passed["validated_by"].as_str().unwrap_or_else(|| panic!("{passed}"));
+        let expected =
+            format!("git apply --check in a scratch folder; `{tests}` in {} (workspace-write)", scene.jail);
+        assert_eq!(by, expected);
+        let failed = propose("bad\n", &format!("echo this is wrong; {tests}"));
+        assert_eq!(failed["error"], "TESTS_FAILED", "{failed}");
+        assert!(failed["message"].as_str().unwrap().contains("ended with code 1"), "{failed}");
+        assert_eq!(failed["context"]["output"], "this is wrong");
+        let outside = scene.path("home/reached").display().to_string();
+        propose("good\n", &format!("echo x > {outside}"));
+        assert!(!scene.path("home/reached").exists(), "tests are jailed");
+        assert_eq!(fs::read_to_string(scene.path("project/src/a.txt")).unwrap(), "a\n", "and see a copy");
+    }
+    let mut scene = Scene::new("off", None);
+    let refused = scene.gimlet(&[
+        "tools",
+        "--validation",
+        "worktree",
+        "--validation-tests",
+        "true",
+        "call",
+        "repo_info",
+    ]);
+    let output = { refused }.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("nothing here can confine `true`"), "{said}");
+    scene.jail = "auto";
+    fs::write(scene.path("project/gimlet.toml"), "[sandbox]\ntests = \"touch src/evil\"\n").unwrap();
+    let output = scene.gimlet(&["tools", "call", "repo_info"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("runs `touch src/evil` with every patch, and is not trusted"), "{said}");
+}
+
+#[test]
 fn profiles_say_what_may_change() {
     for scene in scenes() {
         let cmd = scene.script("echo x > src/p.txt");
@@ -326,6 +388,9 @@ fn repository_code_runs_unasked_only_in_a_jail() {
 fn status_names_the_layers() {
     for scene in scenes() {
         let said = String::from_utf8(scene.gimlet(&["sandbox"]).output().unwrap().stdout).unwrap();
-        assert!(said.contains(&format!("jailed by {}", scene.jail)), "{said}");
+        assert!(
+            said.contains(&format!("jailed by {}; at most 8192 MB and 512 processes", scene.jail)),
+            "{said}"
+        );
     }
 }

@@ -9,6 +9,7 @@ mod context;
 mod demo;
 mod doctor;
 mod durable;
+mod engines;
 mod eval;
 mod executor;
 mod gates;

@@ -86,6 +86,47 @@ fn a_projects_servers_are_off_until_they_are_trusted() {
 }
 
 #[test]
+fn a_server_sees_what_its_entry_names_and_no_secret_of_ours() {
+    let project = Project::new();
+    let seen = project.home.path().join("seen");
+    let look = format!("env > {}", seen.display());
+    let servers = file(
+        &project,
+        &json!({"nosy": {"command": "sh", "args": ["-c", look], "env": {"MINE": "${SERVICE_TOKEN}-as-named"}}}),
+    );
+    let mut command = project.gimlet(&["mcp", "--mcp", &servers]);
+    let said = Said::from(command.env("SERVICE_TOKEN", "t0ps3cret").env("PLAIN", "plain").output().unwrap());
+    assert_eq!(said.code, 1, "{}", said.stdout);
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(seen.contains("MINE=t0ps3cret-as-named\n") && seen.contains("PATH="), "{seen}");
+    assert!(
+        !seen.contains("SERVICE_TOKEN") && !seen.contains("PLAIN") && !seen.contains("GIMLET_HOME"),
+        "{seen}"
+    );
+}
+
+/// What the documentation tells people to write into their clients' files starts a server that works.
+#[test]
+fn the_documented_entries_work() {
+    let text = include_str!("../../../../docs/mcp.md");
+    let blocks = text.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut tried = 0;
+    for block in blocks {
+        let written: Value = serde_json::from_str(block).unwrap_or_else(|error| panic!("{error}: {block}"));
+        let mut entry = written.as_object().unwrap().values().next().unwrap()["gimlet"].clone();
+        assert_eq!(entry["command"], "gimlet", "{block}");
+        entry["command"] = json!(assert_cmd::cargo::cargo_bin!("gimlet"));
+        let project = Project::new();
+        entry["env"] = json!({"GIMLET_HOME": project.home.path()});
+        let servers = file(&project, &json!({ "gimlet": entry }));
+        let said = project.say(&["mcp", "--mcp", &servers]);
+        assert!(said.code == 0 && said.stdout.contains("gimlet  up  "), "{} {}", said.stdout, said.stderr);
+        tried += 1;
+    }
+    assert_eq!(tried, 2, "Claude Code and Cursor share one, Zed has its own");
+}
+
+#[test]
 fn missing_tools_end_the_run_before_it_begins() {
     let project = Project::new();
     let mut entry = ourselves(&project);
@@ -286,6 +327,30 @@ fn a_whole_task_stops_for_a_person_and_goes_on() {
     client.leave();
 }
 
+#[test]
+fn a_whole_task_has_the_servers_of_the_configuration() {
+    let project = Project::new();
+    let servers = file(&project, &json!({"g": ourselves(&project)}));
+    let model = project.script(LOOK);
+    let mut client = Client::start(&project, &["--model", &model, "--mcp", &servers, "--approve", "all"]);
+    let tools = client.request("tools/list", &json!({})).to_string();
+    assert!(!tools.contains("g__read_file"), "what is offered is our own: {tools}");
+    for _ in 0..2 {
+        let done = client.call("ask", json!({"task": "look"}))["structuredContent"].clone();
+        assert_eq!((&done["answer"], &done["steps"]), (&json!("It subtracts."), &json!(2)), "{done}");
+    }
+    assert_eq!(client.leave(), 0);
+
+    let mut entry = ourselves(&project);
+    entry["requiredTools"] = json!(["semantic_recall"]);
+    let servers = file(&project, &json!({"memory": entry}));
+    let mut client = Client::start(&project, &["--model", &model, "--mcp", &servers]);
+    let failed = client.call("ask", json!({"task": "look"}));
+    assert!(failed.to_string().contains("does not offer the required tool semantic_recall"), "{failed}");
+    assert_eq!(client.call("read_file", json!({"path": "calc.py"}))["isError"], false, "the server goes on");
+    client.leave();
+}
+
 /// Whether a process with this word on its command line is there.
 fn is_alive(word: &str) -> bool {
     std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
@@ -322,11 +387,86 @@ fn an_interrupt_ends_servers_that_are_starting() {
     wait_for(|| !is_alive(&word));
 }
 
+/// A server that answers everything but calls, keeps what it is told in a file, and ends for no friendly word. It has a
+/// child that would outlive it; the word is on both command lines.
+fn stubborn(project: &Project, word: &str) -> (Value, PathBuf) {
+    let (script, log) = (project.home.path().join("server.sh"), project.home.path().join("told"));
+    let program = r#"
+trap '' TERM
+sleep "$1" &
+answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
+while read -r line; do
+  echo "$line" >>"$2"
+  id=${line##*\"id\":}; id=${id%%[,\}]*}
+  case $line in
+    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"tools/list"'*) answer '"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}' ;;
+    *'"server/discover"'*) answer '"error":{"code":-32601,"message":"no"}' ;;
+  esac
+done
+wait
+"#;
+    std::fs::write(&script, program).unwrap();
+    (json!({"command": "sh", "args": [script, word, &log]}), log)
+}
+
+/// A run whose call to the stubborn server is under way.
+fn run_that_waits(project: &Project, word: &str) -> (Child, PathBuf, String) {
+    let (entry, log) = stubborn(project, word);
+    let servers = file(project, &json!({ "s": entry }));
+    let model = project.script(
+        "order = \"turns\"\n[[reply]]\ncalls = [{ name = \"s__wait\", args = {} }]\n\
+         [[reply]]\nexpect = [\"CANCELLED\"]\ntext = \"Went on.\"\n",
+    );
+    let child = project
+        .gimlet(&["--model", &model, "--mcp", &servers, "--approve", "all", "wait"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(|| told(&log).contains("\"tools/call\""));
+    (child, log, servers)
+}
+
+fn told(log: &Path) -> String {
+    std::fs::read_to_string(log).unwrap_or_default()
+}
+
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn an_interrupt_during_a_call_cancels_it_ends_the_server_and_leaves_a_run_to_resume() {
+    let project = Project::new();
+    let word = format!("{}.25", 700_000 + std::process::id());
+    let (mut child, log, servers) = run_that_waits(&project, &word);
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(told(&log).contains("\"notifications/cancelled\""), "{}", told(&log));
+    wait_for(|| !is_alive(&word));
+    let said = project.say(&["resume", "last", "--mcp", &servers]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "Went on.\n"), "{}", said.stderr);
+    assert_eq!(told(&log).matches("\"tools/call\"").count(), 1, "nothing is called again by itself");
+    wait_for(|| !is_alive(&word));
+}
+
+#[test]
+fn a_second_interrupt_ends_everything_at_once() {
+    let project = Project::new();
+    let word = format!("{}.75", 800_000 + std::process::id());
+    let (mut child, log, _) = run_that_waits(&project, &word);
+    interrupt(&child);
+    // The server does not end when it is asked to, so the program still waits for it.
+    wait_for(|| told(&log).contains("\"notifications/cancelled\""));
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    wait_for(|| !is_alive(&word));
+}
+
 #[test]
 fn the_doctor_looks_at_servers() {
     let project = Project::new();
-    let home = project.home.path();
-    std::fs::write(home.join("config.toml"), "[mcp.broken]\ncommand = \"no-such-program\"\n").unwrap();
+    project.config("[mcp.broken]\ncommand = \"no-such-program\"\n");
     let said = project.say(&["doctor", "--quick"]);
     assert!(said.stdout.contains("MCP server `broken` cannot be started"), "{} {}", said.stdout, said.stderr);
 }

@@ -110,6 +110,17 @@ fn memory_is_off_unless_it_is_asked_for() {
 }
 
 #[test]
+fn an_agent_that_names_a_tool_of_the_memory_has_it() {
+    let project = Project::new();
+    let agents = "[agents.keeper]\ndescription = \"Keeps facts.\"\ntools = [\"remember\", \"read_file\"]\n";
+    std::fs::write(project.home.path().join("config.toml"), agents).unwrap();
+    let (code, events) = project.events(KEEP, &["--agent", "keeper"]);
+    assert_eq!(code, 0, "{events:?}");
+    assert_eq!(of_type(&events, "run.started")[0]["tools"], json!(["read_file", "remember"]));
+    assert_eq!(listed(&project, &["list"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_run_that_is_resumed_still_has_its_memory_and_remembers_once() {
     let script = r#"
 order = "turns"

@@ -98,15 +98,17 @@ fn a_session_shows_the_plan_and_asks_for_one() {
         ("/plan later", "is nothing /plan knows"),
         ("/plan now", "the next task begins with a plan"),
         ("and the tests?", "There are none."),
-        ("/plan", "1. look for tests"),
     ] {
         pty.enter(line);
         pty.wait_for(answer);
         pty.wait_for_prompt();
     }
+    pty.enter("/plan");
+    // As it was made, and when asked for.
+    pty.wait_until("the plan", |shown| shown.matches("1. look for tests").count() == 2);
+    pty.wait_for_prompt();
     pty.press("\u{4}");
     assert_eq!(pty.end(), 0);
-    assert_eq!(pty.shown().matches("1. look for tests").count(), 2, "as it was made, and when asked for");
 }
 
 #[test]

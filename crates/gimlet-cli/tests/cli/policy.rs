@@ -59,7 +59,7 @@ fn a_users_rules_loosen_questions_and_a_projects_tighten() {
     let project = Project::new();
     let check = |command: &str| project.say(&["policy", "check", "--", command]).stdout;
     assert!(check("make test").starts_with("require_approval\t"));
-    std::fs::write(project.home.path().join("config.toml"), OURS.replace("VERDICT", "allow")).unwrap();
+    project.config(&OURS.replace("VERDICT", "allow"));
     assert_eq!(check("make test"), "allow\tour makefile is known\n");
     assert!(check("make test && rm -rf /").starts_with("deny\t"), "a denial cannot be passed");
     assert!(check("cat internal/plan.md").starts_with("deny\t"));

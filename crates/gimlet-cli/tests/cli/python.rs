@@ -79,7 +79,7 @@ fn the_imports_can_be_changed() {
 #[test]
 fn files_change_the_imports_and_a_project_only_adds_when_trusted() {
     let project = Project::new();
-    let user = |text: &str| std::fs::write(project.home.path().join("config.toml"), text).unwrap();
+    let user = |text: &str| project.config(text);
     let import = |name: &str, more: &[&str]| {
         let code = format!("import {name}");
         project.say(&[&["python", "-c", &code][..], more].concat())

@@ -170,6 +170,46 @@ async fn old_results_give_way_when_asked() {
     server.assert_no_violations();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn old_tasks_are_summed_up_when_asked() {
+    let summary = "Goal:\\n- to talk\\nDecisions:\\n- the name is Zebra";
+    let mut script = format!(
+        "[[conversation]]\nmatch = \"Sum up this run\"\n[[conversation.reply]]\ntext = \"{summary}\"\n"
+    );
+    for answer in ["one", "two", "three", "four", "five", "six"] {
+        script = format!("[[reply]]\ntext = \"{} {answer}.\"\n{script}", "many words ".repeat(200));
+    }
+    let script: Script = toml::from_str(&script).unwrap();
+    let server = ModelServer::builder(script).models(["scripted"]).start().await.unwrap();
+    let (url, project) = (server.url(), Project::new());
+    let args = ["--model", "ollama_chat/scripted", "--api-base", &url];
+    let mut pty = Pty::start(&project, &args, Look::default());
+    pty.wait_for_prompt();
+    for (line, answer) in [
+        ("first: call it Zebra", "six."),
+        ("second", "five."),
+        ("third", "four."),
+        ("fourth", "three."),
+        ("fifth", "two."),
+        ("/compact", "old steps were summed up by the model"),
+        ("sixth", "one."),
+    ] {
+        pty.enter(line);
+        pty.wait_for(answer);
+        pty.wait_for_prompt();
+    }
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+    let requests = server.requests();
+    let last = requests.last().unwrap();
+    let first = last.messages()[1]["content"].as_str().unwrap();
+    let kept =
+        first.starts_with("first: call it Zebra\n\nsecond\n\n") && first.contains("- the name is Zebra");
+    assert!(kept, "{first}");
+    assert_eq!(last.messages().len(), 8, "instructions, summary, three steps and what was said then");
+    server.assert_no_violations();
+}
+
 #[test]
 fn a_refusal_carries_its_reason_to_the_model() {
     let project = Project::new();

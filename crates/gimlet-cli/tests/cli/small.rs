@@ -183,7 +183,7 @@ async fn a_teams_models_and_router_work_as_written() {
     let script: Script = toml::from_str("order = \"turns\"\n[[reply]]\ntext = \"hello\"\n").unwrap();
     let server = ModelServer::builder(script).start().await.unwrap();
     let mut project = Project::new();
-    std::fs::write(project.home.path().join("config.toml"), TEAM.replace('@', &server.url())).unwrap();
+    project.config(&TEAM.replace('@', &server.url()));
     let known = [
         ("claude-sonnet-4-20250514", 0.2),
         ("claude-opus-4-5-20251101", 0.1),
@@ -213,7 +213,7 @@ async fn money_has_an_end_and_an_unknown_price_is_refused() {
     let models = "[models.cheap]\nid = \"anthropic/claude-sonnet-4-20250514\"\nmax_dollars = 2.5\n\n[models.secret]\nid = \"anthropic/claude-next\"\nmax_dollars = 100\n";
     let facts = "model = [{ name = \"claude-sonnet-4\", price = { input = 3.0, output = 15.0 } }]\n";
     let provider = TEAM.split("[models.sonnet]").next().unwrap().replace('@', &server.url());
-    std::fs::write(project.home.path().join("config.toml"), format!("{provider}{facts}\n{models}")).unwrap();
+    project.config(&format!("{provider}{facts}\n{models}"));
     let (project, said) = say(project, &["-m", "cheap", "look"]).await;
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stderr.contains("3.0000 of 2.5000 US dollars"), "{}", said.stderr);
@@ -233,7 +233,7 @@ async fn what_was_recorded_plays_again_without_its_server() {
         "[models.kept]\nid = \"openai/scripted\"\napi_base = \"{}\"\nrecord = \"{tape}\"\n",
         server.url()
     );
-    std::fs::write(project.home.path().join("config.toml"), config).unwrap();
+    project.config(&config);
     let (project, said) = say(project, &["-m", "kept", "what is wrong?"]).await;
     assert_eq!((said.code, said.stdout.as_str()), (0, "it subtracts\n"), "{}", said.stderr);
     let (_, said) = say(project, &["-m", &format!("replay/{tape}"), "what is wrong?"]).await;

@@ -31,7 +31,7 @@ impl Project {
 
     /// With answers taken as they come: the story is about something else than what a change needs.
     pub(crate) fn ungated(self) -> Self {
-        std::fs::write(self.home.path().join("config.toml"), "[gate]\nenabled = false\n").unwrap();
+        self.config("[gate]\nenabled = false\n");
         self
     }
 
@@ -53,9 +53,19 @@ impl Project {
         Said::from(self.gimlet(args).output().unwrap())
     }
 
+    /// The repository as runs name it.
+    pub(crate) fn root(&self) -> String {
+        self.repo.path().canonicalize().unwrap().display().to_string()
+    }
+
     /// Writes a file into the repository.
     pub(crate) fn file(&self, path: &str, text: &str) {
         std::fs::write(self.repo.path().join(path), text).unwrap();
+    }
+
+    /// Writes the user's own configuration.
+    pub(crate) fn config(&self, text: &str) {
+        std::fs::write(self.home.path().join("config.toml"), text).unwrap();
     }
 
     /// Puts a script where `--model` can find it.
@@ -100,6 +110,11 @@ impl Said {
             .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
             .collect()
     }
+}
+
+/// An entry that gives a model of a scripted server a name.
+pub(crate) fn named_model(name: &str, url: &str, more: &str) -> String {
+    format!("[models.{name}]\nid = \"openai/small\"\napi_base = \"{url}\"\n{more}")
 }
 
 /// The events of one type.

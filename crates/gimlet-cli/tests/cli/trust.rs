@@ -1,6 +1,6 @@
 //! What a project's files may do before and after the user trusts them.
 
-use crate::support::{Project, Said};
+use crate::support::{Project, Said, named_model};
 use gimlet_models::Script;
 use gimlet_testkit::ModelServer;
 use serde_json::Value;
@@ -71,7 +71,7 @@ async fn named_models_of_a_project_are_inert_until_trusted() {
     let url = server.url();
     tokio::task::spawn_blocking(move || {
         let project = Project::new();
-        project.file("gimlet.toml", &format!("[models.mine]\nid = \"openai/small\"\napi_base = \"{url}\"\n"));
+        project.file("gimlet.toml", &named_model("mine", &url, ""));
         let said = with_key(&project, &["-m", "mine", "hello"]);
         assert_eq!(said.code, 2, "{}", said.stderr);
         assert!(

@@ -72,6 +72,13 @@ pub(crate) struct Acknowledged {
     pub(crate) barrier: u64,
 }
 
+impl Acknowledged {
+    /// What both say.
+    pub(crate) fn and(self, other: Acknowledged) -> Acknowledged {
+        Acknowledged { event: self.event.max(other.event), barrier: self.barrier.max(other.barrier) }
+    }
+}
+
 impl Watched {
     pub(crate) fn new(inner: FileStore, ring_at: u64) -> Self {
         Watched { inner, ring_at: AtomicU64::new(ring_at), bell: Notify::new(), acknowledged: Arc::default() }
@@ -92,10 +99,7 @@ impl Store for Watched {
         async move {
             written.await?;
             let mut told = self.acknowledged.lock().unwrap();
-            told.event = told.event.max(seq);
-            if barrier {
-                told.barrier = told.barrier.max(seq);
-            }
+            *told = told.and(Acknowledged { event: seq, barrier: if barrier { seq } else { 0 } });
             Ok(())
         }
         .boxed()

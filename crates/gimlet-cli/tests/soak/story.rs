@@ -94,12 +94,14 @@ impl Story {
                 ),
             };
         }
-        text += &match self.action {
+        let last = match self.action {
             ActionFormat::Tools => format!("[[reply]]\ntext = \"{ANSWER}\"\n"),
             ActionFormat::Code => {
                 format!("[[reply]]\ntext = '''\n```python\nfinal_answer(\"{ANSWER}\")\n```\n'''\n")
             }
         };
+        // The interpreter can die while it answers; the model is then asked again.
+        text += &last.repeat(4);
         toml::from_str(&text).unwrap()
     }
 
@@ -111,14 +113,14 @@ impl Story {
         let clock = Arc::new(Jumpy::default());
         let mut told = Told::default();
         let mut id: Option<RunId> = None;
-        let mut safe = 0;
+        let mut promised = Acknowledged::default();
         let mut stopped = String::new();
         let mut left = chance.usize(0..=3);
         loop {
             assert!(told.resumes < MOST_RESUMES, "run {} does not end: {stopped}", self.number);
             let fault = (left > 0).then(|| *chance.choice(&Fault::ALL).unwrap());
             left = left.saturating_sub(1);
-            let ring_at = safe + chance.u64(2..20);
+            let ring_at = promised.event + chance.u64(2..20);
             let store = Arc::new(Watched::new(FileStore::open(place.path()).unwrap(), ring_at));
             let flaky = Arc::new(Flaky { inner: self.model(&server), breaks: Mutex::default() });
             let agent = self.agent(flaky.clone(), place.path());
@@ -174,12 +176,12 @@ impl Story {
             drop((drive, disk));
             told.faults.extend(fault);
             let log = store.inner.log_path(&name);
-            let acknowledged = last_words(store).await;
-            safe = match fault {
-                Some(Fault::PowerCut) => cut_power(&log, acknowledged, chance),
-                _ => acknowledged.event,
-            };
-            self.assert_nothing_lost(place.path(), &name, safe).await;
+            promised = promised.and(last_words(store).await);
+            if fault == Some(Fault::PowerCut) {
+                cut_power(&log, promised.barrier, chance);
+                promised.event = promised.barrier;
+            }
+            self.assert_nothing_lost(place.path(), &name, promised.event).await;
             id = Some(name.clone());
             stopped = format!("{fault:?}, {ending:?}");
             if let Some(Ok(Ending::Finished(_))) = ending {
@@ -306,17 +308,12 @@ async fn last_words(store: Arc<Watched>) -> Acknowledged {
     panic!("something of a run that was dropped goes on");
 }
 
-/// Takes away the end of a log that was never synced, somewhere in it. Tells how many events are safe all the same.
-fn cut_power(log: &Path, acknowledged: Acknowledged, chance: &mut fastrand::Rng) -> u64 {
-    let Ok(bytes) = std::fs::read(log) else { return 0 };
-    let synced: usize = bytes
-        .split_inclusive(|byte| *byte == b'\n')
-        .take(acknowledged.barrier as usize)
-        .map(<[u8]>::len)
-        .sum();
-    let length = chance.usize(synced..=bytes.len());
+/// Takes away the end of a log that was never synced, from somewhere in it on.
+fn cut_power(log: &Path, synced: u64, chance: &mut fastrand::Rng) {
+    let Ok(bytes) = std::fs::read(log) else { return };
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').take(synced as usize);
+    let length = chance.usize(lines.map(<[u8]>::len).sum()..=bytes.len());
     OpenOptions::new().write(true).open(log).unwrap().set_len(length as u64).unwrap();
-    acknowledged.barrier
 }
 
 fn kill_workers() {

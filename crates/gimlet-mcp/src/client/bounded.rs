@@ -12,6 +12,11 @@ use crate::process::LastWords;
 /// Largest message, in bytes.
 pub(super) const LARGEST: usize = 32 * 1024 * 1024;
 
+/// What is said of a larger one.
+pub(super) fn too_large() -> String {
+    format!("it sent a message of more than {} MB", LARGEST / 1024 / 1024)
+}
+
 /// A stream of lines with an upper bound.
 pub(super) struct Bounded<R> {
     inner: R,
@@ -47,7 +52,7 @@ impl<R> Bounded<R> {
                 }
             }
             if self.length > LARGEST {
-                let reason = format!("it sent a message of more than {} MB", LARGEST / 1024 / 1024);
+                let reason = too_large();
                 let _ = self.verdict.set(reason.clone());
                 return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, reason));
             }

@@ -19,6 +19,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use tokio::task::AbortHandle;
 
 use super::bounded::{Bounded, LARGEST};
+use super::http::BoundedHttp;
 use super::hub::{Handler, Hub};
 use super::sse::SseTransport;
 use crate::config::{HttpWire, Launch, Protocol, ServerConfig};
@@ -181,10 +182,8 @@ impl Opening<'_> {
     ) -> Result<Connection, McpError> {
         let headers: HashMap<HeaderName, HeaderValue> =
             headers.into_iter().filter_map(|(name, value)| Some((name?, value))).collect();
-        let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-            .custom_headers(headers)
-            .max_sse_event_size(LARGEST);
-        let transport = StreamableHttpClientTransport::with_client(self.client()?, config);
+        let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
+        let transport = StreamableHttpClientTransport::with_client(BoundedHttp(self.client()?), config);
         match self.handler().serve_with_lifecycle(transport, lifecycle).await {
             Ok(service) => Ok(self.connection(service, None)),
             Err(error) if error.is_authorization_required() => {
@@ -196,7 +195,7 @@ impl Opening<'_> {
 
     /// The older way knows only the handshake.
     async fn sse(&self, url: Url, headers: HeaderMap) -> Result<Connection, McpError> {
-        let transport = SseTransport::connect(self.client()?, url, headers)
+        let transport = SseTransport::connect(self.client()?, url, headers, self.verdict.clone())
             .await
             .map_err(|error| self.broken(error.to_string()))?;
         match self.handler().serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await {

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::code;
 use super::connect::{Connection, Ground, Voice};
 use super::content::clip;
+use super::http::TOO_LARGE;
 use super::hub::Hub;
 use super::listing::Listing;
 use crate::config::ServerConfig;
@@ -185,6 +186,12 @@ impl Link {
     async fn explain(&self, line: &Line, error: ServiceError, sent: Sent) -> ToolError {
         let server = self.config.name.clone();
         match error {
+            ServiceError::McpError(error) if error.code == TOO_LARGE => {
+                let message = format!("MCP server `{server}` was not heard out because {}.", error.message);
+                ToolError::failed(code::MCP_TOOL_FAILED, message)
+                    .with("server", server)
+                    .with("hint", "Ask for less at a time, or go on without it.")
+            }
             ServiceError::McpError(error) => {
                 let failed = ToolError::failed(code::MCP_TOOL_FAILED, clip(&error.message, 2000));
                 let failed = match error.data {

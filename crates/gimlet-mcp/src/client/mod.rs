@@ -5,6 +5,7 @@ mod connect;
 mod content;
 mod extra;
 mod health;
+mod http;
 mod hub;
 mod link;
 mod listing;

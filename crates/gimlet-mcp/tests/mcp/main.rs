@@ -3,6 +3,7 @@
 
 mod client;
 mod faults;
+mod http;
 mod real;
 mod server;
 mod support;

@@ -3,7 +3,7 @@
 use bollard::query_parameters::BuildImageOptionsBuilder;
 use futures_util::StreamExt;
 
-use super::engine::{DockerError, Engine};
+use super::engine::{DockerError, Engine, is_out_of_disk};
 use super::pack::Archive;
 
 /// The Dockerfile.
@@ -22,7 +22,7 @@ pub async fn build(engine: &Engine, mut tell: impl FnMut(&str)) -> Result<(), Do
             tell(text);
         }
         if let Some(error) = step.error_detail.and_then(|detail| detail.message) {
-            return Err(if error.to_lowercase().contains("no space left on device") {
+            return Err(if is_out_of_disk(&error.to_lowercase()) {
                 DockerError::OutOfDisk(error)
             } else {
                 DockerError::Other(error)

@@ -2,7 +2,7 @@
 //! command that overstays takes its container with it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,8 @@ impl CommandRunner for DockerRunner {
                 timeout: command.timeout.min(self.timeout),
                 keep: command.keep,
             };
-            let mut finished = self.warm.run(&command.root, job, cancel).await.map_err(io::Error::other)?;
+            let failed = |error: DockerError| io::Error::other(format!("{error} (hint: {})", error.hint()));
+            let mut finished = self.warm.run(&command.root, job, cancel).await.map_err(failed)?;
             finished.isolation = "docker (read-only)".into();
             Ok(finished)
         }
@@ -90,8 +91,8 @@ pub(crate) struct Job {
 /// A container that is started when it is first needed and kept for the next time.
 pub(crate) struct Warm {
     config: DockerConfig,
-    /// Taken while something runs in it, so that two things never share one.
-    idle: Mutex<Option<Container>>,
+    /// With the project it sees. Taken while something runs in it, so that two things never share one.
+    idle: Mutex<Option<(PathBuf, Container)>>,
 }
 
 impl Warm {
@@ -106,7 +107,20 @@ impl Warm {
         cancel: &CancellationToken,
     ) -> Result<Finished, DockerError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let container = match idle {
+        let kept = match idle {
+            Some((project, container)) => {
+                // By name: a container itself cannot be looked at across threads.
+                let (engine, id) = (container.engine.clone(), container.id.clone());
+                if project == root && engine.is_running(&id).await {
+                    Some(container)
+                } else {
+                    container.end().await;
+                    None
+                }
+            }
+            None => None,
+        };
+        let container = match kept {
             Some(container) => container,
             None => {
                 let engine = Engine::connect(self.config.clone()).await?;
@@ -116,7 +130,8 @@ impl Warm {
         let finished = execute(&container.engine, &container.id, job, cancel).await;
         match &finished {
             Ok(Finished { end: End::Exited(_), .. }) => {
-                *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(container);
+                *self.idle.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some((root.to_owned(), container));
             }
             // Only with its container does everything in it end.
             Ok(_) | Err(_) => container.end().await,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bollard::Docker;
 use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType};
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
+use rustix::fs::Access;
 
 /// Marks our containers; the value names the process they belong to.
 const LABEL: &str = "dev.gimlet.sandbox";
@@ -38,19 +39,30 @@ pub struct DockerConfig {
 }
 
 impl DockerConfig {
-    /// The engine's address: what `DOCKER_HOST` says, else the first usual socket that exists.
-    pub fn host(docker_host: Option<String>, runtime_dir: Option<PathBuf>, home: Option<PathBuf>) -> String {
-        const USUAL: &str = "/var/run/docker.sock";
+    /// The engine's address: what `DOCKER_HOST` says, else the first usual socket that this user may use, else the first
+    /// that exists.
+    pub fn host(docker_host: Option<String>, runtime_dir: Option<&Path>, home: Option<&Path>) -> String {
         if let Some(host) = docker_host.filter(|host| !host.is_empty()) {
             return host;
         }
-        let mut sockets = vec![PathBuf::from(USUAL)];
-        sockets.extend(runtime_dir.iter().map(|folder| folder.join("docker.sock")));
-        sockets.extend(home.iter().map(|home| home.join(".docker/run/docker.sock")));
-        sockets.extend(runtime_dir.iter().map(|folder| folder.join("podman/podman.sock")));
-        let found = sockets.into_iter().find(|socket| socket.exists()).unwrap_or_else(|| USUAL.into());
-        format!("unix://{}", found.display())
+        let sockets = sockets(runtime_dir, home);
+        let usable = |socket: &&PathBuf| rustix::fs::access(socket.as_path(), Access::WRITE_OK).is_ok();
+        let found = sockets.iter().find(usable).or_else(|| sockets.iter().find(|socket| socket.exists()));
+        format!("unix://{}", found.map_or(Path::new(USUAL), PathBuf::as_path).display())
     }
+}
+
+/// Where Docker listens unless somebody moved it.
+const USUAL: &str = "/var/run/docker.sock";
+
+/// Where engines listen: Docker, Docker of this user alone, Docker Desktop, Podman of this user alone, Podman.
+fn sockets(runtime_dir: Option<&Path>, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut sockets = vec![PathBuf::from(USUAL)];
+    sockets.extend(runtime_dir.map(|folder| folder.join("docker.sock")));
+    sockets.extend(home.map(|home| home.join(".docker/run/docker.sock")));
+    sockets.extend(runtime_dir.map(|folder| folder.join("podman/podman.sock")));
+    sockets.push("/run/podman/podman.sock".into());
+    sockets
 }
 
 /// What is wrong with an engine.
@@ -106,6 +118,26 @@ impl DockerError {
 pub struct Engine {
     pub(crate) docker: Docker,
     pub(crate) config: DockerConfig,
+    make: Make,
+}
+
+/// Whose engine it is, where that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Make {
+    Docker,
+    Podman,
+}
+
+impl Make {
+    /// Options of a folder in memory. It gets the mode that its place in the image has, so its user should own it; Podman
+    /// knows no owner, and needs an image in which everybody may write there, as in ours.
+    fn memory(self, size: &str) -> String {
+        let owner = match self {
+            Make::Docker => ",uid=65534,gid=65534",
+            Make::Podman => "",
+        };
+        format!("rw,nosuid,nodev,exec,size={size},mode=1777{owner}")
+    }
 }
 
 impl Engine {
@@ -114,7 +146,10 @@ impl Engine {
         let failed = |error| classify(&config, &error);
         let docker = Docker::connect_with_host(&config.host).map_err(failed)?;
         let docker = docker.negotiate_version().await.map_err(failed)?;
-        let engine = Engine { docker, config };
+        let parts = docker.version().await.map_err(failed)?.components.unwrap_or_default();
+        let podman = parts.iter().any(|part| part.name.contains("Podman"));
+        let make = if podman { Make::Podman } else { Make::Docker };
+        let engine = Engine { docker, config, make };
         engine.reap().await?;
         Ok(engine)
     }
@@ -154,6 +189,12 @@ impl Engine {
         Ok(removed)
     }
 
+    /// Whether a container still runs: an engine that was started anew has ended all of them.
+    pub(crate) async fn is_running(&self, id: &str) -> bool {
+        let known = self.docker.inspect_container(id, None).await;
+        known.is_ok_and(|known| known.state.and_then(|state| state.running) == Some(true))
+    }
+
     /// Removes a container, running or not. One that is gone is as good as removed.
     pub(crate) async fn remove(&self, id: &str) {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
@@ -167,10 +208,7 @@ impl Engine {
     /// A container with nothing but what it needs.
     pub(crate) fn body(&self, kind: &Kind<'_>) -> ContainerCreateBody {
         let strings = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        let mut tmpfs = HashMap::from([(
-            "/tmp".to_owned(),
-            "rw,nosuid,nodev,exec,size=64m,mode=1777,uid=65534,gid=65534".to_owned(),
-        )]);
+        let mut tmpfs = HashMap::from([("/tmp".to_owned(), self.make.memory("64m"))]);
         let mut mounts = Vec::new();
         let [first, second] = match kind {
             Kind::Waits { root } => {
@@ -184,10 +222,7 @@ impl Engine {
                 ["wait".to_owned(), String::new()]
             }
             Kind::Runs { files, gaps } => {
-                tmpfs.insert(
-                    WORKSPACE.into(),
-                    "rw,nosuid,nodev,exec,size=256m,mode=1777,uid=65534,gid=65534".into(),
-                );
+                tmpfs.insert(WORKSPACE.into(), self.make.memory("256m"));
                 [files.to_string(), gaps.clone()]
             }
         };
@@ -266,6 +301,13 @@ fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
+/// Whether an engine's words, in small letters, say that its disk is full.
+pub(crate) fn is_out_of_disk(words: &str) -> bool {
+    ["no space left on device", "disk quota exceeded", "not enough space"]
+        .iter()
+        .any(|known| words.contains(known))
+}
+
 fn classify(config: &DockerConfig, error: &bollard::errors::Error) -> DockerError {
     let text = error.to_string();
     let mut words = text.clone();
@@ -283,7 +325,7 @@ fn classify(config: &DockerConfig, error: &bollard::errors::Error) -> DockerErro
     }
     let lower = words.to_lowercase();
     let host = config.host.clone();
-    if lower.contains("no space left on device") || lower.contains("disk quota exceeded") {
+    if is_out_of_disk(&lower) {
         return DockerError::OutOfDisk(text);
     }
     match kind {
@@ -293,7 +335,9 @@ fn classify(config: &DockerConfig, error: &bollard::errors::Error) -> DockerErro
     }
     match error {
         bollard::errors::Error::DockerResponseServerError { status_code: 404, message }
-            if message.to_lowercase().contains("no such image") || message.contains("image not known") =>
+            if ["no such image", "image not known", "failed to find image"]
+                .iter()
+                .any(|known| message.to_lowercase().contains(known)) =>
         {
             DockerError::ImageMissing { image: config.image.clone() }
         }
@@ -316,6 +360,27 @@ mod tests {
         assert!(is_alive(&own_name()));
         assert!(!is_alive(&format!("{}:1:{}", std::process::id(), boot())));
         assert!(is_alive("1:2:another machine"));
+    }
+
+    #[test]
+    fn an_engine_is_found_where_it_listens() {
+        let (runtime, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let host = |docker_host: Option<&str>| {
+            DockerConfig::host(docker_host.map(str::to_owned), Some(runtime.path()), Some(home.path()))
+        };
+        assert_eq!(host(Some("tcp://10.0.0.1:2375")), "tcp://10.0.0.1:2375");
+        if Path::new(USUAL).exists() || Path::new("/run/podman/podman.sock").exists() {
+            return;
+        }
+        assert_eq!(host(None), "unix:///var/run/docker.sock");
+        assert_eq!(host(Some("")), "unix:///var/run/docker.sock", "empty is not said");
+        let podman = runtime.path().join("podman/podman.sock");
+        std::fs::create_dir(podman.parent().unwrap()).unwrap();
+        let _listens = std::os::unix::net::UnixListener::bind(&podman).unwrap();
+        assert_eq!(host(None), format!("unix://{}", podman.display()));
+        let rootless = runtime.path().join("docker.sock");
+        let _listens = std::os::unix::net::UnixListener::bind(&rootless).unwrap();
+        assert_eq!(host(None), format!("unix://{}", rootless.display()), "Docker comes first");
     }
 
     #[tokio::test]

@@ -73,7 +73,7 @@ impl PatchValidator for DockerValidator {
 /// Checks in a container where there is one, otherwise by another validator; every result says which.
 pub struct AutoValidator {
     config: DockerConfig,
-    docker: DockerValidator,
+    docker: Arc<dyn PatchValidator>,
     other: Arc<dyn PatchValidator>,
     /// Found out with the first patch.
     choice: OnceCell<Choice>,
@@ -86,9 +86,13 @@ enum Choice {
 }
 
 impl AutoValidator {
-    /// A validator that finds out later.
-    pub fn new(config: DockerConfig, other: Arc<dyn PatchValidator>) -> Self {
-        AutoValidator { docker: DockerValidator::new(config.clone()), config, other, choice: OnceCell::new() }
+    /// A validator that finds out later whether the engine and the image of `config` are there.
+    pub fn new(
+        config: DockerConfig,
+        docker: Arc<dyn PatchValidator>,
+        other: Arc<dyn PatchValidator>,
+    ) -> Self {
+        AutoValidator { config, docker, other, choice: OnceCell::new() }
     }
 
     async fn choose(&self) -> Choice {
@@ -105,7 +109,7 @@ impl PatchValidator for AutoValidator {
     fn name(&self) -> &str {
         match self.choice.get() {
             None => "git apply --check",
-            Some(Choice::Docker) => NAME,
+            Some(Choice::Docker) => self.docker.name(),
             Some(Choice::Other(_)) => self.other.name(),
         }
     }

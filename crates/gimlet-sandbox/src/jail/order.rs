@@ -42,10 +42,14 @@ pub struct Limits {
     pub processes: usize,
     /// Bytes of one file that is written.
     pub file: u64,
+    /// Seconds of processor time of each process, all its threads together.
+    pub cpu: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { memory: 8 << 30, processes: 512, file: 8 << 30 }
+        // An hour of every processor: as much as the longest command could use.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Limits { memory: 8 << 30, processes: 512, file: 8 << 30, cpu: 3600 * cores as u64 }
     }
 }

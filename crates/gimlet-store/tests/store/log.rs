@@ -119,7 +119,8 @@ async fn an_event_of_a_later_version_is_kept() {
     left(home.path(), "later", vec![started("t")]).await;
     let store = FileStore::open(home.path()).unwrap();
     let path = store.log_path(&run("later"));
-    let line = r#"{"run":"later","seq":2,"time":"2026-01-01T00:00:00Z","type":"plan","steps":[{"a":1}]}"#;
+    let line =
+        r#"{"run":"later","seq":2,"time":"2026-01-01T00:00:00Z","type":"of.another.day","steps":[{"a":1}]}"#;
     fs::write(&path, fs::read_to_string(&path).unwrap() + line + "\n").unwrap();
     let events = store.load(&run("later")).await.unwrap();
     assert_eq!(events[1].kind, EventKind::Unknown);

@@ -30,6 +30,7 @@ pub(crate) fn started(task: &str) -> EventKind {
         task: task.into(),
         agent: "main".into(),
         model: "scripted/demo".into(),
+        model_name: Default::default(),
         action: ActionFormat::Code,
         dialect: Dialect::Native,
         root: "/project".into(),

@@ -39,9 +39,10 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// How much the old steps are once observations gave way, in tokens.
+    /// How much the old steps are once observations gave way, in tokens. A former summary is none of them: another one
+    /// would not be shorter.
     fn old(&self, state: &State, pruned: &Pruned) -> u64 {
-        let old = state.messages.get(1..self.until).unwrap_or_default();
+        let old = state.messages.get(2..self.until).unwrap_or_default();
         Measured::correct(state.measured, whole(old), 0).saturating_sub(pruned.before - pruned.after)
     }
 
@@ -94,14 +95,15 @@ pub fn compaction(state: &State, window: Window, extra: usize) -> Option<Compact
             continue;
         };
         let stays = bytes(first) + whole(&rest[until - 1..]);
-        let target = if tokens(stays) <= room / 2 { room / 10 * 7 } else { room };
-        // The largest text that fits, by halves: only its tokens are known.
+        let comfortable = tokens(stays) <= room / 10 * 8;
+        let target = if comfortable { room / 10 * 9 } else { room };
+        // The longest text that fits, found by trying: only its tokens are known.
         let mut most = whole(&rest[..until - 1]);
         while most > 400 && tokens(stays + most) > target {
             most = most / 8 * 7;
         }
         found = Some(Compaction { until, most, before: tokens(whole(&state.messages)), window });
-        if tokens(stays) <= room / 2 {
+        if comfortable {
             break;
         }
     }

@@ -180,6 +180,12 @@ impl Run {
         if started.tools_digest != agent.toolbox.digest() {
             warnings.push("the tools are not the same as when the run began".to_owned());
         }
+        // A conversation is taken up with every task; what its log says already is not said again.
+        warnings.retain(|warning| {
+            !events
+                .iter()
+                .any(|event| matches!(&event.kind, EventKind::Warning { message } if message == warning))
+        });
         let services = Services::of_run(&agent, env, id.clone(), events);
         services.journal.append(resumed).await?;
         for warning in warnings {
@@ -437,6 +443,7 @@ fn beginning(
         task: task.to_owned(),
         agent: agent.name.clone(),
         model: agent.model.id().to_owned(),
+        model_name: agent.model_name.clone(),
         action: agent.action,
         dialect: agent.dialect,
         root: root.to_owned(),

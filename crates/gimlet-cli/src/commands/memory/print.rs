@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::told;
 use crate::args::JsonArgs;
-use crate::config::{Settings, shown};
+use crate::config::Settings;
 use crate::exit::ExitStatus;
 use crate::show::clip;
 use crate::style::{DIM, GOOD, NAME, WARNING};
@@ -190,7 +190,7 @@ pub(super) fn status(memory: &Memory, settings: &Settings, json: JsonArgs) -> an
     };
     writeln!(out, "memory       {enabled} {DIM}({}){DIM:#}", settings.memory_enabled.origin)?;
     writeln!(out, "embeddings   {}", embeddings.unwrap_or("none: found by words"))?;
-    writeln!(out, "project      {}", shown(&settings.root))?;
+    writeln!(out, "project      {}", memory.root())?;
     let Some(status) = status else {
         drop(out);
         return nothing();

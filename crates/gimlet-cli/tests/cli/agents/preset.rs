@@ -121,7 +121,7 @@ fn the_five_layers_work_end_to_end_with_a_real_memory() {
 #[test]
 fn a_layer_that_is_not_told_to_stop_is_stopped_by_its_cap() {
     let recall = |word: &str| format!("calls = [{{ name = \"recall\", args = {{ query = \"{word}\" }} }}]");
-    let words: Vec<String> = ["a", "b", "c"].map(|word| recall(word)).to_vec();
+    let words: Vec<String> = ["a", "b", "c"].map(recall).to_vec();
     let mut replies: Vec<&str> = words.iter().map(String::as_str).collect();
     replies.push("expect = [\"all your steps\"]\ntext = \"nothing\"");
     let ask = cells(&["final_answer(perceptual('Look for ever.'))"]);

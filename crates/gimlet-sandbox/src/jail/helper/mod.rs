@@ -24,7 +24,7 @@ use super::detect::Mechanism;
 use super::order::{Limits, Order};
 
 /// How often the tree is measured.
-const TICK: Duration = Duration::from_millis(25);
+pub const TICK: Duration = Duration::from_millis(25);
 /// Exit code when the jail itself could not be built; nothing of the command has run.
 pub(crate) const BROKEN: u8 = 125;
 /// Exit code when the command's program cannot be started.
@@ -33,6 +33,8 @@ const NOT_STARTED: u8 = 127;
 const STOPPED: u8 = 143;
 /// Exit code of a command that was killed by a limit, as for SIGKILL.
 const LIMITED: u8 = 137;
+/// Exit code of a command whose processor time was used up, as for SIGXCPU.
+const OUT_OF_TIME: u8 = 128 + libc::SIGXCPU as u8;
 /// What the helper says begins with this.
 pub(crate) const MARK: &str = "gimlet jail: ";
 
@@ -114,7 +116,11 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<u8
         match signals.wait(TICK)? {
             Some(libc::SIGCHLD) => {
                 if let Some(status) = sys::reap(command) {
-                    return Ok(exit_code(status));
+                    let code = exit_code(status);
+                    if code == OUT_OF_TIME {
+                        say(&format!("killed: it used more than {} s of processor time", limits.cpu));
+                    }
+                    return Ok(code);
                 }
             }
             Some(_) => return Ok(STOPPED),
@@ -155,6 +161,8 @@ fn confined(order: &Order, argv: &[OsString], scratch: &Scratch) -> io::Result<C
     };
     sys::limit(libc::RLIMIT_CORE, 0)?;
     sys::limit(libc::RLIMIT_FSIZE, order.limits.file)?;
+    // A process that outlives the signal is killed a second later.
+    sys::soft_limit(libc::RLIMIT_CPU, order.limits.cpu, order.limits.cpu.saturating_add(1))?;
     let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
     match &order.mechanism {
         Mechanism::Bubblewrap(bubblewrap) => {

@@ -151,11 +151,16 @@ impl Signals {
 
 /// Sets a limit for this process and all it starts, or a lower one that is there already.
 pub(crate) fn limit(resource: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
+    soft_limit(resource, most, most)
+}
+
+/// The same with a limit that warns before the one that ends.
+pub(crate) fn soft_limit(resource: libc::__rlimit_resource_t, warn: u64, most: u64) -> io::Result<()> {
     let mut bound = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a value that outlives the call.
     checked(unsafe { libc::getrlimit(resource, &mut bound) })?;
     let most = most.min(bound.rlim_max);
-    let bound = libc::rlimit { rlim_cur: most, rlim_max: most };
+    let bound = libc::rlimit { rlim_cur: warn.min(most), rlim_max: most };
     // SAFETY: as above.
     checked(unsafe { libc::setrlimit(resource, &bound) })
 }

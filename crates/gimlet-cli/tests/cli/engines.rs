@@ -1,0 +1,167 @@
+//! What people are told about an engine that does not do its work. The engine here is a socket that speaks just enough of
+//! Docker's interface to fail in ways a real one does not on demand.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::{Project, Said};
+
+const FULL: &str = "write /var/lib/docker/overlay2/x: no space left on device";
+
+/// What the engine has.
+#[derive(Clone, Copy)]
+enum Has {
+    /// Neither image nor room.
+    Nothing,
+    /// The image, and no room for a container.
+    Image,
+}
+
+/// Starts an engine; its socket. Its thread ends with the test.
+fn engine(project: &Project, has: Has) -> PathBuf {
+    let socket = project.home.path().join("engine.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(stream, has));
+        }
+    });
+    socket
+}
+
+fn serve(mut stream: UnixStream, has: Has) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut request, mut head) = (String::new(), String::new());
+    reader.read_line(&mut request)?;
+    while reader.read_line(&mut head)? > 2 {}
+    // What is left unread would break the answer off.
+    let head = head.to_lowercase();
+    if let Some(length) = head.lines().find_map(|line| line.strip_prefix("content-length: ")) {
+        reader.read_exact(&mut vec![0; length.parse().unwrap()])?;
+    } else if head.contains("transfer-encoding: chunked") {
+        let mut size = String::new();
+        while size.trim() != "0" {
+            size.clear();
+            reader.read_line(&mut size)?;
+            let length = usize::from_str_radix(size.trim(), 16).unwrap();
+            reader.read_exact(&mut vec![0; length + 2])?;
+        }
+    }
+    let path = request.split(' ').nth(1).unwrap_or_default();
+    let (status, body) = if path.ends_with("/version") {
+        ("200 OK", json!({"Version": "27.0", "ApiVersion": "1.46"}))
+    } else if path.contains("/containers/json") {
+        ("200 OK", json!([]))
+    } else if path.contains("/images/") && matches!(has, Has::Image) {
+        ("200 OK", json!({"Id": "sha256:1"}))
+    } else if path.contains("/containers/create") && matches!(has, Has::Image) {
+        ("500 Internal Server Error", json!({ "message": FULL }))
+    } else if path.contains("/build") {
+        ("200 OK", json!({"errorDetail": {"message": FULL}, "error": FULL}))
+    } else {
+        ("404 Not Found", json!({"message": "No such image: gimlet-sandbox:latest"}))
+    };
+    let body = format!("{body}\n");
+    let head = "Content-Type: application/json\r\nConnection: close";
+    write!(stream, "HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn say(project: &Project, socket: &std::path::Path, args: &[&str]) -> Said {
+    let mut command = project.gimlet(args);
+    Said::from(command.env("DOCKER_HOST", format!("unix://{}", socket.display())).output().unwrap())
+}
+
+/// A command, a patch and code, each in a container.
+fn everything(project: &Project, socket: &std::path::Path) -> [String; 3] {
+    let call = |tool: &str, args: Value, flag: &str| {
+        let args = args.to_string();
+        let said = say(project, socket, &["tools", "call", tool, &args, "--approve", "all", flag, "docker"]);
+        assert_eq!(said.code, 1, "{} {}", said.stdout, said.stderr);
+        said.stdout
+    };
+    let patch = json!({
+        "intent": "Add", "file_path": "calc.py",
+        "original_content": "    return a - b\n", "new_content": "    return a + b\n",
+    });
+    let code = say(project, socket, &["python", "--executor", "docker", "-c", "1"]);
+    assert_ne!(code.code, 0);
+    [
+        call("run_cmd", json!({"cmd": "true"}), "--sandbox"),
+        call("propose_patch", patch, "--validation"),
+        code.stderr,
+    ]
+}
+
+#[test]
+fn a_full_disk_is_said_with_what_helps() {
+    let project = Project::new();
+    let socket = engine(&project, Has::Image);
+    for told in everything(&project, &socket) {
+        assert!(told.contains("the Docker engine is out of disk space"), "{told}");
+        assert!(told.contains("`docker system prune` removes what is not used"), "{told}");
+    }
+    let said = say(&project, &socket, &["sandbox", "build"]);
+    assert_eq!(said.code, 2, "{}", said.stdout);
+    assert!(
+        said.stderr.contains("out of disk space") && said.stderr.contains("hint: `docker system prune`"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn a_missing_image_is_said_with_what_helps() {
+    let project = Project::new();
+    let socket = engine(&project, Has::Nothing);
+    let status = say(&project, &socket, &["sandbox", "status"]).stdout;
+    for told in everything(&project, &socket).into_iter().chain([status]) {
+        assert!(told.contains("the image gimlet-sandbox:latest is not there"), "{told}");
+        assert!(told.contains("`gimlet sandbox build` makes it; SANDBOX_IMAGE names another"), "{told}");
+    }
+}
+
+#[test]
+fn no_engine_is_said_with_what_helps() {
+    let project = Project::new();
+    let gone = project.home.path().join("none.sock");
+    let dead = project.home.path().join("dead.sock");
+    drop(UnixListener::bind(&dead).unwrap());
+    for socket in [gone, dead] {
+        let status = say(&project, &socket, &["sandbox", "status"]).stdout;
+        for told in everything(&project, &socket).into_iter().chain([status]) {
+            assert!(
+                told.contains(&format!("no Docker engine answers at unix://{}", socket.display())),
+                "{told}"
+            );
+            assert!(told.contains("start Docker or Podman, or set DOCKER_HOST to its socket"), "{told}");
+        }
+    }
+}
+
+/// The socket of an engine that belongs to somebody else.
+#[test]
+fn a_closed_socket_is_said_with_what_helps() {
+    let project = Project::new();
+    let socket = engine(&project, Has::Image);
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::set_permissions(project.home.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap());
+    let mut command = project.gimlet(&["sandbox", "status"]);
+    command.env("DOCKER_HOST", format!("unix://{}", socket.display()));
+    if own == 0 {
+        command.uid(65534).gid(65534).current_dir("/");
+    } else {
+        std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let told = Said::from(command.output().unwrap()).stdout;
+    assert!(
+        told.contains(&format!("you may not use the Docker engine at unix://{}", socket.display())),
+        "{told}"
+    );
+    assert!(told.contains("hint: join the group of the socket (usually `docker`)"), "{told}");
+}
