@@ -35,7 +35,7 @@ fn archive(texts: &[&str]) -> Archive {
 }
 
 fn with(home: &Path, texts: &[&str]) -> Memory {
-    let memory = Memory::of_project(home, Path::new("/work/project"));
+    let memory = Memory::of_project(home, Path::new("/home/me/project"));
     memory.import(archive(texts), &str::to_owned).unwrap();
     memory
 }
@@ -197,7 +197,7 @@ fn a_file_of_a_later_version_is_left_alone() {
     let other = rusqlite::Connection::open(&path).unwrap();
     other.pragma_update(None, "user_version", 99).unwrap();
     drop(other);
-    let memory = Memory::of_project(home.path(), Path::new("/work/project"));
+    let memory = Memory::of_project(home.path(), Path::new("/home/me/project"));
     let error = memory.status().unwrap_err();
     assert!(matches!(error, MemoryError::Newer { found: 99, known: 1, .. }), "{error}");
     assert!(error.to_string().contains("has version 99, and this program knows versions up to 1"), "{error}");
