@@ -27,7 +27,7 @@ use gimlet_models::{Base, Url};
 use gimlet_tools::read_file::Page;
 use serde::de::DeserializeOwned;
 
-use crate::args::{ModelOptions, RootArgs, RunOptions, SandboxArgs};
+use crate::args::{ModelOptions, RootArgs, RunOptions, SandboxArgs, ServerArgs, WorkOptions};
 use crate::exit::UsageError;
 use crate::home;
 use layers::{DotEnv, Layers};
@@ -71,30 +71,40 @@ impl From<&ModelOptions> for Flags {
     fn from(options: &ModelOptions) -> Flags {
         Flags {
             model: options.model.clone(),
-            api_base: options.api_base.clone(),
             temperature: options.temperature,
             max_tokens: options.max_tokens,
-            ..Flags::default()
+            ..Flags::from(&options.server)
         }
+    }
+}
+
+impl From<&ServerArgs> for Flags {
+    fn from(args: &ServerArgs) -> Flags {
+        Flags { api_base: args.api_base.clone(), ..Flags::default() }
     }
 }
 
 impl From<&RootArgs> for Flags {
     fn from(args: &RootArgs) -> Flags {
-        Flags { root: args.root.clone(), sandbox: args.sandbox.clone(), ..Flags::default() }
+        Flags { root: args.root.clone(), ..Flags::default() }
     }
 }
 
 impl From<&RunOptions> for Flags {
     fn from(options: &RunOptions) -> Flags {
+        Flags { trace: options.trace.wish(), ..Flags::from(&options.work) }
+    }
+}
+
+impl From<&WorkOptions> for Flags {
+    fn from(options: &WorkOptions) -> Flags {
         Flags {
             root: options.root.root.clone(),
             max_steps: options.max_steps,
             plan: options.plan,
-            trace: options.trace.wish(),
             instructions: options.no_instructions.then_some(false),
             memory: options.memory.then_some(true),
-            sandbox: options.root.sandbox.clone(),
+            sandbox: options.sandbox.clone(),
             ..Flags::from(&options.model)
         }
     }

@@ -24,7 +24,8 @@ const CPU_SECONDS: u64 = 4 * 3600;
 /// Closes every descriptor but the three standard ones.
 pub fn forget_descriptors() {
     // SAFETY: nothing in this process has opened a descriptor yet, so none that is closed here is in use.
-    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    // By number, because not every C library knows it by name.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
 }
 
 /// Makes standard input and output the parent's diagnostic pipe, once the real ones are held elsewhere: a stray
