@@ -309,6 +309,7 @@ fn further(events: &[Event], state: &State, limits: Limits) -> Limits {
     Limits {
         max_agents: limits.max_agents.saturating_add(u32::try_from(agents).unwrap_or(u32::MAX)),
         max_steps: state.step.saturating_add(limits.max_steps),
+        step_budget: Some(state.steps_together().saturating_add(limits.steps_together())),
         max_seconds: limits.max_seconds.map(|seconds| seconds + state.seconds(Timestamp::now())),
         max_tokens: limits.max_tokens.map(|tokens| tokens.saturating_add(state.usage.total())),
         ..limits

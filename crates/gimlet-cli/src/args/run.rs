@@ -68,6 +68,9 @@ pub(crate) struct WorkOptions {
     /// Most seconds of work.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
+    /// Most steps of the agent and of all agents below it, together [default: 10 times --max-steps].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) step_budget: Option<u32>,
     /// Most tokens of the whole run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) token_budget: Option<u64>,

@@ -72,6 +72,7 @@ fn traits(entry: &AgentEntry) -> Vec<String> {
     let mut traits = vec![entry.model.as_ref().map_or("the run's model", |model| &model.word).to_owned()];
     traits.extend(entry.action.map(|action| action.name().to_owned()));
     traits.extend(entry.max_steps.map(|steps| format!("{steps} steps")));
+    traits.extend(entry.step_budget.map(|steps| format!("{steps} steps together")));
     traits.extend(entry.timeout.map(|seconds| format!("{seconds} s")));
     traits.extend(entry.token_budget.map(|tokens| format!("{tokens} tokens")));
     traits.push(match &entry.tools {
@@ -159,6 +160,7 @@ fn as_json(entry: &AgentEntry, trusted: bool) -> Value {
         ("temperature", entry.temperature.and_then(|t| t.to_string().parse::<f64>().ok()).map(Value::from)),
         ("max_tokens", entry.max_tokens.map(Value::from)),
         ("max_steps", entry.max_steps.map(Value::from)),
+        ("step_budget", entry.step_budget.map(Value::from)),
         ("timeout", entry.timeout.map(Value::from)),
         ("token_budget", entry.token_budget.map(Value::from)),
         ("plan", entry.plan.map(plan_json)),

@@ -128,7 +128,7 @@ impl Team {
         let executor = self.executor(options);
         let own = match &self.lead {
             Some(entry) => entry_limits(entry, executor, settings),
-            None => Limits { max_steps: usual_steps(executor, settings), ..Limits::default() },
+            None => Limits { max_steps: usual_steps(executor, settings), ..settings.limits() },
         };
         said_limits(options, own)
     }
@@ -207,9 +207,10 @@ impl Team {
 fn entry_limits(entry: &AgentEntry, executor: Option<ExecutorChoice>, settings: &Settings) -> Limits {
     Limits {
         max_steps: entry.max_steps.unwrap_or_else(|| usual_steps(executor, settings)),
+        step_budget: entry.step_budget,
         max_seconds: entry.timeout,
         max_tokens: entry.token_budget,
-        ..Limits::default()
+        ..settings.limits()
     }
 }
 
@@ -224,6 +225,7 @@ fn usual_steps(executor: Option<ExecutorChoice>, settings: &Settings) -> u32 {
 pub(crate) fn said_limits(options: &WorkOptions, base: Limits) -> Limits {
     Limits {
         max_steps: options.max_steps.unwrap_or(base.max_steps),
+        step_budget: options.step_budget.or(base.step_budget),
         max_seconds: options.timeout.or(base.max_seconds),
         max_tokens: options.token_budget.or(base.max_tokens),
         ..base

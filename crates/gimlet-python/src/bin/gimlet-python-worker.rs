@@ -5,6 +5,10 @@
 
 use std::process::ExitCode;
 
+/// As in the `gimlet` binary, so that what is measured here is what ships.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -129,7 +133,10 @@ mod probe {
                 (Vec::new(), INHERITED.iter().collect())
             }
             "enter" => (jail::enter(), FILES.iter().chain(REACH).collect()),
-            "limit" => (jail::limit(&gimlet_python::Limits::default()), TAKING.iter().collect()),
+            "limit" => (
+                jail::limit(&gimlet_python::Limits::default(), jail::address_space()),
+                TAKING.iter().collect(),
+            ),
             "filter" => (jail::filter(), FILES.iter().chain(CALLS).collect()),
             _ => return ExitCode::from(2),
         };
