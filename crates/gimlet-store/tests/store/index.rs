@@ -151,7 +151,7 @@ async fn an_index_kept_up_to_date_equals_one_built_anew() {
     store.append(&event(&run("asks"), 3, resumed("/q"))).await.unwrap();
     fs::remove_dir_all(home.path().join("runs/failed")).unwrap();
     let kept = store.list(100).unwrap();
-    assert_eq!(kept.len(), 10);
+    assert_eq!(kept.len(), 11);
     assert_eq!(status(&kept, "asks"), RunStatus::Running);
 
     let index = home.path().join("index.sqlite");
