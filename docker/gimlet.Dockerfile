@@ -9,14 +9,14 @@ FROM rust:1.95-slim-bookworm AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
-RUN cargo build --release --locked --ignore-rust-version --package gimlet-cli --bin gimlet
+RUN cargo build --release --locked --ignore-rust-version --package gimlet-cli --bins
 
 FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap ca-certificates git python3 \
     && rm -rf /var/lib/apt/lists/* \
     && mkdir --mode=1777 /home/gimlet
-COPY --from=build /source/target/release/gimlet /usr/local/bin/gimlet
+COPY --from=build /source/target/release/gimlet /source/target/release/gimlet-jail /usr/local/bin/
 ENV HOME=/home/gimlet GIMLET_HOME=/home/gimlet/.gimlet
 WORKDIR /project
 ENTRYPOINT ["gimlet"]
