@@ -1,5 +1,5 @@
 # Gimlet itself in a container, around a static binary (docs/install.md says how to make one). The folder that is sent to
-# the engine holds that binary and nothing else:
+# the engine holds that binary, `gimlet-jail` if it was built too, and nothing else:
 #
 #   docker build --file docker/gimlet.Dockerfile --tag gimlet FOLDER
 #
@@ -12,7 +12,7 @@ RUN if ! { command -v git && command -v python3; } >/dev/null; then \
         && rm -rf /var/lib/apt/lists/*; \
     fi \
     && mkdir -p -m 1777 /home/gimlet /project
-COPY gimlet /usr/local/bin/gimlet
+COPY gimlet* /usr/local/bin/
 ENV HOME=/home/gimlet GIMLET_HOME=/home/gimlet/.gimlet
 WORKDIR /project
 ENTRYPOINT ["gimlet"]

@@ -21,6 +21,8 @@ use crate::home;
 
 /// The hidden subcommand that is the jail's helper.
 pub(crate) const HELPER: &str = "__jail";
+/// The helper as a program of its own.
+const SMALL_HELPER: &str = "gimlet-jail";
 
 /// How commands run and patches are checked here.
 pub(crate) struct Isolation {
@@ -168,15 +170,26 @@ pub(crate) fn find(root: &Path, args: &JailArgs) -> Result<Found, NoJail> {
 }
 
 fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<JailConfig> {
-    let path = std::env::current_exe().context("cannot find this program's own file")?;
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(JailConfig {
-        helper: Program { path, args: vec![HELPER.into()] },
+        helper: helper(&own, root),
         found,
         home: user_home(),
         hidden: home::path().into_iter().collect(),
         cache: cache(root),
         limits: limits(&settings.sandbox.jail),
     })
+}
+
+/// Who builds the jail: the small program beside this one, which starts faster, or else this one. A helper that the
+/// project's own commands could have written is none.
+fn helper(own: &Path, root: &Path) -> Program {
+    let small = own.with_file_name(SMALL_HELPER);
+    if small.is_file() && !small.starts_with(root) {
+        return Program { path: small, args: Vec::new() };
+    }
+    // Not by its name: the file of that name may be another one by now.
+    Program { path: "/proc/self/exe".into(), args: vec![HELPER.into()] }
 }
 
 /// What a jailed command may use.

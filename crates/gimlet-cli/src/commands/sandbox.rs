@@ -96,7 +96,7 @@ async fn docker_row(settings: &Settings) -> Row {
     let asked = async {
         let engine = Engine::connect(config).await?;
         let version = engine.version().await?;
-        engine.image().await?;
+        engine.ready().await?;
         Ok::<_, DockerError>(format!("engine {version} at {host}, image {}", engine.image_name()))
     };
     match asked.await {

@@ -70,20 +70,35 @@ pub(crate) fn wait_for(child: u32) -> io::Result<i32> {
     }
 }
 
-/// Collects children that have ended; the status of the one that is asked for, if it is among them.
-pub(crate) fn reap(wanted: u32) -> Option<i32> {
-    let mut found = None;
+/// Collects children that have ended, but for one; its status, if it has ended too. It is left to be collected, so that
+/// nobody else gets its number.
+pub(crate) fn reap_but(kept: u32) -> Option<i32> {
     loop {
-        let mut status = 0;
+        // SAFETY: a structure of zeroes is a valid value, and says that no child has ended.
+        let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: the pointer is to a value that outlives the call.
-        let child = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
-        if child <= 0 {
-            return found;
+        if unsafe { libc::waitid(libc::P_ALL, 0, &mut ended, flags) } == -1 {
+            return None;
         }
-        if child.unsigned_abs() == wanted {
-            found = Some(status);
+        // SAFETY: the call has filled in the fields of a child's end, or left zeroes.
+        let (child, status) = unsafe { (ended.si_pid(), ended.si_status()) };
+        if child == 0 {
+            return None;
         }
+        if child.unsigned_abs() == kept {
+            // The two halves of what `wait` would tell.
+            return Some(if ended.si_code == libc::CLD_EXITED { status << 8 } else { status });
+        }
+        // SAFETY: a null pointer says that the status is not wanted; the child has ended, so this does not wait.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     }
+}
+
+/// Collects children that have ended.
+pub(crate) fn reap_ended() {
+    // SAFETY: a null pointer says that the status is not wanted.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
 /// Waits until any child has ended; false when there is none left.
@@ -102,6 +117,27 @@ pub(crate) fn reap_one() -> bool {
 pub(crate) fn kill(process: u32) {
     // SAFETY: takes plain numbers. A process that is gone is as good as killed; no number but a child's comes here.
     unsafe { libc::kill(process.cast_signed(), libc::SIGKILL) };
+}
+
+/// Has a process, or with 0 this one, lead a group of its own.
+pub(crate) fn lead_group(process: u32) -> io::Result<()> {
+    // SAFETY: takes plain numbers.
+    checked(unsafe { libc::setpgid(process.cast_signed(), 0) })
+}
+
+/// Signals all processes of a group at once; a group that is gone needs none.
+pub(crate) fn signal_group(leader: u32, signal: libc::c_int) {
+    // SAFETY: takes plain numbers; no number but that of a child comes here, ended or not.
+    unsafe { libc::killpg(leader.cast_signed(), signal) };
+}
+
+/// How many tasks there are on the whole machine; threads count.
+pub(crate) fn tasks() -> usize {
+    // SAFETY: a structure of zeroes is a valid value.
+    let mut known: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a value that outlives the call, which cannot fail then.
+    unsafe { libc::sysinfo(&mut known) };
+    usize::from(known.procs)
 }
 
 /// Size of a memory page.
