@@ -8,7 +8,6 @@ pub mod executor;
 pub mod imports;
 pub mod limits;
 pub mod protocol;
-#[cfg(feature = "interpreter")]
 pub mod source;
 #[cfg(feature = "interpreter")]
 pub mod worker;
