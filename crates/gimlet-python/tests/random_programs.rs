@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "what fails here fails the test")]
 
 mod common;
+#[expect(unreachable_pub, reason = "it is a part of a library there")]
 #[path = "../../../fuzz/src/programs.rs"]
 mod programs;
 
