@@ -14,7 +14,7 @@ use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Progra
 use gimlet_tools::command::HostRunner;
 use gimlet_tools::patch::{ScratchValidator, TestedValidator};
 
-use crate::args::{CommandProfile, SandboxArgs, Validation};
+use crate::args::{CommandProfile, JailArgs, Validation};
 use crate::config::Settings;
 use crate::exit::UsageError;
 use crate::home;
@@ -56,7 +56,7 @@ impl Isolation {
             }
         };
         let permissions = Permissions { profile, ..Permissions::default() };
-        Ok(match find(root, &settings.sandbox) {
+        Ok(match find(root, &settings.sandbox.jail) {
             Ok(found) => {
                 let runner = JailedRunner::new(config(root, settings, found)?, Arc::new(HostRunner));
                 let runner = Arc::new(runner);
@@ -164,7 +164,7 @@ pub(crate) fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
 }
 
 /// The jail that works for commands in a folder.
-pub(crate) fn find(root: &Path, args: &SandboxArgs) -> Result<Found, NoJail> {
+pub(crate) fn find(root: &Path, args: &JailArgs) -> Result<Found, NoJail> {
     let private: Vec<PathBuf> = user_home().into_iter().chain(home::path().ok()).collect();
     jail::detect(args.jail.into(), root, &private)
 }
@@ -177,7 +177,7 @@ fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<Jail
         home: user_home(),
         hidden: home::path().into_iter().collect(),
         cache: cache(root),
-        limits: limits(&settings.sandbox),
+        limits: limits(&settings.sandbox.jail),
     })
 }
 
@@ -193,7 +193,7 @@ fn helper(own: &Path, root: &Path) -> Program {
 }
 
 /// What a jailed command may use.
-pub(crate) fn limits(args: &SandboxArgs) -> jail::Limits {
+pub(crate) fn limits(args: &JailArgs) -> jail::Limits {
     let usual = jail::Limits::default();
     jail::Limits {
         memory: u64::from(args.command_memory) << 20,

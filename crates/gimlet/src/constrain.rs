@@ -36,7 +36,7 @@ impl Constrain {
             Constrain::Always => state.constrained || !(writes_code(state) || has_looked(state)),
             Constrain::Never => false,
         };
-        held && !state.closing && !circles(state)
+        held && state.closing.is_none() && !circles(state)
     }
 }
 

@@ -6,6 +6,9 @@ use clap::{Args, ValueEnum};
 
 use super::run::{Action, temperature};
 
+/// Flags that mean something only where models are tried.
+const TRYING: [&str; 6] = ["models", "action", "repeat", "api_base", "temperature", "max_tokens"];
+
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     /// The suite: a folder with a suite.toml, or such a file.
@@ -34,13 +37,13 @@ pub(crate) struct EvalArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Try no model: show that every task can be failed, and that its reference solution passes.
-    #[arg(long, conflicts_with_all = ["prepare", "grade", "models", "out", "repeat"])]
+    #[arg(long, conflicts_with_all = ["prepare", "grade", "out", "json"], conflicts_with_all = TRYING)]
     pub(crate) check: bool,
     /// Try no model: lay the tasks out in a folder, for another program to work on.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "models", "out", "repeat"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "out", "json"], conflicts_with_all = TRYING)]
     pub(crate) prepare: Option<PathBuf>,
     /// Try no model: grade what another program did in a prepared folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["models", "repeat"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = TRYING)]
     pub(crate) grade: Option<PathBuf>,
 }
 

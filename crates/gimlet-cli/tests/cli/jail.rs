@@ -355,12 +355,12 @@ fn a_patch_must_pass_the_tests_on_a_copy() {
     let mut scene = Scene::new("off", None);
     let refused = scene.gimlet(&[
         "tools",
+        "call",
+        "repo_info",
         "--validation",
         "worktree",
         "--validation-tests",
         "true",
-        "call",
-        "repo_info",
     ]);
     let output = { refused }.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

@@ -18,6 +18,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use gimlet::command::Profile;
+use rustix::process::Resource;
 
 use self::scratch::Scratch;
 use super::detect::Mechanism;
@@ -192,13 +193,13 @@ fn confined(order: &Order, argv: &[OsString], scratch: &Scratch) -> io::Result<C
     let Some((program, arguments)) = argv.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
     };
-    sys::limit(libc::RLIMIT_CORE, 0)?;
-    sys::limit(libc::RLIMIT_FSIZE, order.limits.file)?;
+    sys::limit(Resource::Core, 0)?;
+    sys::limit(Resource::Fsize, order.limits.file)?;
     // Counted over all that the user runs, so this leaves room for as many as there can be and then some. Root has no bound.
     let room = (sys::tasks() + TASKS * order.limits.processes) as u64;
-    sys::limit(libc::RLIMIT_NPROC, room)?;
+    sys::limit(Resource::Nproc, room)?;
     // A process that outlives the signal is killed a second later.
-    sys::soft_limit(libc::RLIMIT_CPU, order.limits.cpu, order.limits.cpu.saturating_add(1))?;
+    sys::soft_limit(Resource::Cpu, order.limits.cpu, order.limits.cpu.saturating_add(1))?;
     let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
     match &order.mechanism {
         Mechanism::Bubblewrap(bubblewrap) => {

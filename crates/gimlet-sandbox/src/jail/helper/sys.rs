@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seccompiler::BpfProgram;
 
 /// One process becomes two.
@@ -186,19 +187,14 @@ impl Signals {
 }
 
 /// Sets a limit for this process and all it starts, or a lower one that is there already.
-pub(crate) fn limit(resource: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
+pub(crate) fn limit(resource: Resource, most: u64) -> io::Result<()> {
     soft_limit(resource, most, most)
 }
 
 /// The same with a limit that warns before the one that ends.
-pub(crate) fn soft_limit(resource: libc::__rlimit_resource_t, warn: u64, most: u64) -> io::Result<()> {
-    let mut bound = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a value that outlives the call.
-    checked(unsafe { libc::getrlimit(resource, &mut bound) })?;
-    let most = most.min(bound.rlim_max);
-    let bound = libc::rlimit { rlim_cur: warn.min(most), rlim_max: most };
-    // SAFETY: as above.
-    checked(unsafe { libc::setrlimit(resource, &bound) })
+pub(crate) fn soft_limit(resource: Resource, warn: u64, most: u64) -> io::Result<()> {
+    let most = getrlimit(resource).maximum.map_or(most, |there| most.min(there));
+    Ok(setrlimit(resource, Rlimit { current: Some(warn.min(most)), maximum: Some(most) })?)
 }
 
 /// No program that is started from here on gains rights, whatever its file says.
