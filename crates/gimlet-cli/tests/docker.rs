@@ -118,20 +118,22 @@ fn text(result: &Value) -> String {
     )
 }
 
-/// Uses two processors until it is throttled; on a busy machine it may take a while to get as much as it may have.
+/// Wants two processors until it is throttled, for so long that even a busy machine may have given it what it may have.
 const HOG: &str = "import os, time
 def read(name):
     for folder in ('/sys/fs/cgroup', '/sys/fs/cgroup/cpu'):
         try: return open(f'{folder}/{name}').read()
         except OSError: pass
     return ''
-print('quota', read('cpu.max') or read('cpu.cfs_quota_us'))
-end = time.monotonic() + 25
-os.fork()
-while time.monotonic() < end and 'nr_throttled 0\\n' in read('cpu.stat'):
+print('quota', read('cpu.max') or read('cpu.cfs_quota_us'), flush=True)
+begun = time.monotonic()
+child = os.fork()
+while time.monotonic() < begun + 20 and 'nr_throttled 0\\n' in read('cpu.stat'):
     sum(range(1_000_000))
-print(read('cpu.stat'), flush=True)
-os._exit(0)
+if child == 0: os._exit(0)
+os.wait()
+print(read('cpu.stat'))
+print('used', sum(os.times()[:4]) / (time.monotonic() - begun))
 ";
 
 /// One test, because containers of one would be left-overs to another.
@@ -170,9 +172,11 @@ fn every_limit_bites_and_nothing_is_left() {
 
     let result = python(HOG);
     assert!(text(&result).starts_with("quota 50000"), "{result}");
-    let throttled =
-        text(&result).lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
-    assert!(throttled.is_some_and(|times| times > 0), "{result}");
+    let said =
+        |name: &str| text(&result).lines().find_map(|line| line.strip_prefix(name)?.parse::<f64>().ok());
+    // A machine too busy to give it half a processor has nothing to throttle.
+    let throttled = said("nr_throttled ").is_some_and(|times| times > 0.0);
+    assert!(throttled || said("used ").is_some_and(|used| used < 0.45), "{result}");
 
     let result = python("import socket\nsocket.create_connection(('1.1.1.1', 53), 3)");
     assert!(text(&result).contains("Network is unreachable"), "{result}");
