@@ -1,5 +1,5 @@
-# Gimlet itself in a container, around a static binary (docs/install.md says how to make one). The folder that is sent to
-# the engine holds that binary, `gimlet-jail` if it was built too, and nothing else:
+# Gimlet itself in a container, around a binary (docs/install.md says which). The folder that is sent to the engine holds
+# that binary, `gimlet-jail` if it was built too, and nothing else:
 #
 #   docker build --file docker/gimlet.Dockerfile --tag gimlet FOLDER
 #

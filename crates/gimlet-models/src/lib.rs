@@ -1,7 +1,7 @@
 //! Language models for Gimlet.
 //!
 //! [`wire`] is what the three protocols say, and pure. [`transport`] and [`http`] send it. [`providers`] and
-//! [`resolve`] find a model by its id and decide who gets a key. [`embed`] makes vectors. [`layer`] holds the wrappers (retry, rate limit,
+//! [`mod@resolve`] find a model by its id and decide who gets a key. [`embed`] makes vectors. [`layer`] holds the wrappers (retry, rate limit,
 //! concurrency, router, budget, cassettes) and [`config`] stacks them. [`catalog`] lists, grades and chooses.
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Containers: for commands, for checking patches, and for code in full CPython.
 //!
-//! Every container is as small as the sandbox allows ([`engine`]), belongs to this process and ends with it: its first
+//! Every container is as small as the sandbox allows (`engine.rs`), belongs to this process and ends with it: its first
 //! process waits for its input to close, the engine removes it when it ends, and what a crash of the engine leaves
 //! behind is found by its labels at the next start.
 
