@@ -1,7 +1,7 @@
 """A real model server for the tests that want one: llama.cpp with the weights it is given.
 
-Usage: llama_server.py smollm2 | FILE.gguf [THREADS [CONTEXT]]. Prints its address on the first line and serves until its
-standard input closes.
+Usage: llama_server.py smollm2 | FILE.gguf [THREADS [CONTEXT [SLOTS]]]. Prints its address on the first line and serves until
+its standard input closes. With several slots as many requests are worked on at once, each with a context of that size.
 """
 
 import importlib.util
@@ -26,7 +26,8 @@ os.chdir(path.parent)
 params.model.path = path.name
 params.hostnames = ["127.0.0.1"]
 params.port = 0
-params.n_parallel = 1
+params.n_parallel = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+params.n_ctx *= params.n_parallel
 # Two threads get in each other's way on a busy machine of two cores.
 threads = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 params.cpuparams.n_threads = threads

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::run::{Action, temperature};
+use super::seconds;
 
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
@@ -30,18 +31,27 @@ pub(crate) struct EvalArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,
+    /// Most seconds of one task, where the suite allows it more.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the report as Markdown, with a line for each task.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
     /// Try no model: show that every task can be failed, and that its reference solution passes.
-    #[arg(long, conflicts_with_all = ["prepare", "grade", "models", "out", "repeat"])]
+    #[arg(long, conflicts_with_all = ["prepare", "grade", "report", "models", "out", "repeat"])]
     pub(crate) check: bool,
     /// Try no model: lay the tasks out in a folder, for another program to work on.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "models", "out", "repeat"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "report", "models", "out", "repeat"])]
     pub(crate) prepare: Option<PathBuf>,
     /// Try no model: grade what another program did in a prepared folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["models", "repeat"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["report", "models", "repeat"])]
     pub(crate) grade: Option<PathBuf>,
+    /// Try no model: report what is in files of results, or in folders of them, together; may be given more than once.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["models", "out", "repeat"])]
+    pub(crate) report: Vec<PathBuf>,
 }
 
 /// How the models write.
@@ -69,6 +79,8 @@ pub(crate) enum EvalMode {
     Prepare(PathBuf),
     /// What it did is graded.
     Grade(PathBuf),
+    /// What is in files of results is reported.
+    Report(Vec<PathBuf>),
 }
 
 impl EvalArgs {
@@ -78,6 +90,7 @@ impl EvalArgs {
             (true, _, _) => EvalMode::Check,
             (false, Some(folder), _) => EvalMode::Prepare(folder.clone()),
             (false, None, Some(folder)) => EvalMode::Grade(folder.clone()),
+            (false, None, None) if !self.report.is_empty() => EvalMode::Report(self.report.clone()),
             (false, None, None) => EvalMode::Try,
         }
     }
