@@ -219,13 +219,12 @@ def main():
     if shutil.which("bwrap") is None:
         sys.exit("bubblewrap is needed, so that commands cannot leave the copy")
     chosen = ["--split", options.split, *(word for glob in options.task for word in ("--task", glob))]
-    if options.timeout:
-        chosen += ["--timeout", options.timeout]
+    limits = ["--timeout", options.timeout] if options.timeout else []
     for repetition in range(1, options.repeat + 1):
         for action in options.action.split(","):
             folder = (options.out / "smolagents" / f"{action}-{repetition}").absolute()
             if not folder.exists():
-                order = [options.gimlet, "eval", options.suite, *chosen, "--prepare", folder]
+                order = [options.gimlet, "eval", options.suite, *chosen, *limits, "--prepare", folder]
                 subprocess.run(order, check=True)
             ahead = [place for place in sorted(folder.iterdir()) if not (place / "run.json").exists()]
             if ahead:

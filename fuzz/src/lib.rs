@@ -5,6 +5,7 @@
 pub mod action_parser;
 pub mod chance;
 pub mod event_log;
+pub mod programs;
 pub mod python_worker;
 pub mod shell_policy;
 pub mod unified_diff;

@@ -14,153 +14,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::programs::{IMPORTS, program};
+
 /// Longest a worker may be silent in a cell whose limit is far below. One that is, hangs in native code, which its real
 /// parent would kill as this one does.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Programs that share a session before a fresh one takes over.
 const SHARED: u32 = 200;
-
-/// Pieces that have broken interpreters before: odd receivers, dunders, huge numbers, half-open syntax.
-const ATOMS: &[&str] = &[
-    "0",
-    "-1",
-    "2**70",
-    "10**400",
-    "1e308",
-    "''",
-    "'é' * 9",
-    "b'x'",
-    "[]",
-    "()",
-    "{}",
-    "set()",
-    "None",
-    "...",
-    "x",
-    "y",
-    "object()",
-    "type",
-    "int",
-    "range(3)",
-    "(i for i in [1])",
-    "lambda *a: x",
-    "x.__class__",
-    "x.__dict__",
-    "__builtins__",
-    "iter([])",
-    "slice(1, 2)",
-    "memoryview(b'ab')",
-    "bytearray(3)",
-    "float('nan')",
-    "complex(1, 2)",
-    "NotImplemented",
-    "Exception",
-    "echo",
-    "open",
-    "super",
-    "property()",
-    "(1).__add__",
-    "[].append",
-    "str.join",
-    "dict.fromkeys",
-    "x.__init__",
-    "type(x)",
-    "x.__subclasses__",
-    "(lambda: 0).__code__",
-    "x.__globals__",
-    "x.gi_frame",
-    "[x] * 3",
-    "{x: x}",
-    "frozenset([1, 2])",
-    "'{0.__class__}'",
-    "weakref.ref",
-    "itertools.cycle",
-    "functools.partial",
-    "re.compile('(a|b)*c')",
-    "struct.Struct('<i')",
-    "array.array('b', [1])",
-    "json.dumps",
-    "collections.deque([1], 2)",
-    "decimal.Decimal('1e9')",
-    "sys.getrecursionlimit",
-    "ast.parse('1')",
-    "1 << 64",
-];
-/// How two of them are put together; `A` and `B` stand for them.
-const SHAPES: &[&str] = &[
-    "x = A",
-    "y = A",
-    "x = A + B",
-    "x = A[B]",
-    "x = A(B)",
-    "x = A(B, B)",
-    "x = A.__init__(B)",
-    "del A",
-    "for x in A: B",
-    "while A: x = B; break",
-    "try:\n    A\nexcept B: pass",
-    "class x(A): y = B",
-    "def x(a=A): return B",
-    "x = [A for x in B]",
-    "x = {A: B}",
-    "with A as x: B",
-    "x = A if B else x",
-    "print(A, B)",
-    "x = f'{A!r}'",
-    "raise A from B",
-    "x = A @ B",
-    "x = A < B",
-    "x = not A",
-    "match A:\n    case B: pass",
-    "x = type('T', (A,), {})",
-    "setattr(A, 'y', B)",
-    "x = getattr(A, '__call__')(B)",
-    "x = hash(A)",
-    "x = repr(A)",
-    "async def x(): await A",
-    "def x(): yield A; yield from B",
-    "x = sorted(A, key=B)",
-    "x = '%s' % A",
-    "x = '{}'.format(A)",
-    "assert A, B",
-    "A = B",
-    "x = A(",
-    "x, *y = A",
-    "x = A.__reduce_ex__(2)",
-    "A[B] = x",
-    "del A[B]",
-    "x = A.__setstate__(B)",
-    "x = copy.deepcopy(A)",
-    "x = list(map(A, B))",
-    "x = isinstance(A, B)",
-    "x.__class__ = A",
-    "x = A ** B % 7",
-    "x = int(A)",
-    "x = bytes(A)",
-    "global z; z = A",
-    "x = (yield A)",
-    "import A",
-    "x = A.__get__(B)",
-    "x = A.__code__.replace(co_consts=B)",
-    "x = super(A, B)",
-    "x = next(A, B)",
-    "x = A.send(B)",
-    "x = max(A, B)",
-];
-const IMPORTS: &[&str] = &[
-    "weakref",
-    "itertools",
-    "functools",
-    "re",
-    "struct",
-    "array",
-    "json",
-    "collections",
-    "decimal",
-    "sys",
-    "ast",
-    "copy",
-];
 
 static WORKER: Mutex<Option<Worker>> = Mutex::new(None);
 
@@ -181,16 +41,6 @@ pub fn run(data: &[u8]) -> &'static str {
         Met::Hang => "hung and was killed",
         Met::Gone => worker.death(&code),
     }
-}
-
-/// A program from bytes: three for each line.
-fn program(data: &[u8]) -> String {
-    let pick = |from: &[&'static str], byte: u8| from[usize::from(byte) % from.len()];
-    let lines = data.chunks_exact(3).take(12).map(|bytes| {
-        let (a, b) = (pick(ATOMS, bytes[1]), pick(ATOMS, bytes[2]));
-        pick(SHAPES, bytes[0]).replace('A', "\u{1}").replace('B', b).replace('\u{1}', a)
-    });
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 enum Met {

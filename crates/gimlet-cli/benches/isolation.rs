@@ -1,5 +1,6 @@
-//! What isolation costs: a jailed `true` beside a bare one, and, with a Docker engine in `GIMLET_TEST_DOCKER`, a cell of
-//! Python cold and warm, and the check of a patch in a container beside one in a scratch folder.
+//! What isolation costs: a jailed `true` beside a bare one and beside bubblewrap by itself; and, with a Docker engine in
+//! `GIMLET_TEST_DOCKER`, a cell of Python cold and warm, and the check of a patch in a container beside one in a scratch
+//! folder.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement fails by panicking and prints")]
 
 use std::path::{Path, PathBuf};
@@ -11,50 +12,112 @@ use gimlet::command::{Command, CommandRunner, Environment, Invocation, Permissio
 use gimlet::patch::{Draft, FileChange, FileState, PatchValidator};
 use gimlet_python::{Limits, PythonExecutor};
 use gimlet_sandbox::docker::{DockerConfig, DockerLauncher, DockerValidator};
-use gimlet_sandbox::jail::{self, JailConfig, JailedRunner, Program, Wanted};
+use gimlet_sandbox::jail::{self, JailConfig, JailedRunner, Mechanism, Program, Wanted};
 use gimlet_tools::command::HostRunner;
 use gimlet_tools::patch::ScratchValidator;
 use tokio_util::sync::CancellationToken;
 
-const ROUNDS: usize = 30;
+const ROUNDS: usize = 60;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let bare = commands(&HostRunner, &root).await;
-    println!("a bare `true`: {bare:.2?}");
-    for wanted in [Wanted::Bubblewrap, Wanted::Landlock] {
-        match jail::detect(wanted, &root, &[]) {
-            Ok(found) => {
-                let name = found.mechanism.name();
-                let helper =
-                    Program { path: env!("CARGO_BIN_EXE_gimlet").into(), args: vec!["__jail".into()] };
-                let config = JailConfig {
-                    helper,
-                    found,
-                    home: None,
-                    hidden: Vec::new(),
-                    cache: None,
-                    limits: jail::Limits::default(),
-                };
-                let jailed = commands(&JailedRunner::new(config, Arc::new(HostRunner)), &root).await;
-                println!("jailed by {name}: {jailed:.2?}, {:.2?} more", jailed.saturating_sub(bare));
-            }
-            Err(why) => println!("{wanted:?}: {why}"),
-        }
-    }
+    jails(&root).await;
     match std::env::var("GIMLET_TEST_DOCKER") {
         Ok(host) => docker(host, &root).await,
         Err(_) => println!("no GIMLET_TEST_DOCKER, so no containers"),
     }
 }
 
-/// The median time of a command that does nothing.
-async fn commands(runner: &dyn CommandRunner, root: &Path) -> Duration {
+/// One way to run `true`.
+struct Way {
+    name: String,
+    runner: Box<dyn CommandRunner>,
+    words: Vec<&'static str>,
+    times: Vec<Duration>,
+}
+
+/// Runs `true` in every way, in turn, so that a slow minute of the machine is everyone's.
+async fn jails(root: &Path) {
+    let way = |name: &str, runner: Box<dyn CommandRunner>, words: &[&'static str]| Way {
+        name: name.to_owned(),
+        runner,
+        words: words.to_vec(),
+        times: Vec::new(),
+    };
+    let mut ways = vec![way("a bare `true`", Box::new(HostRunner), &["true"])];
+    for wanted in [Wanted::Bubblewrap, Wanted::Landlock] {
+        let found = match jail::detect(wanted, root, &[]) {
+            Ok(found) => found,
+            Err(why) => {
+                println!("{wanted:?}: {why}");
+                continue;
+            }
+        };
+        let name = found.mechanism.name();
+        if matches!(found.mechanism, Mechanism::Bubblewrap(_)) {
+            // What no jail made by it can be faster than.
+            ways.push(way("bubblewrap by itself", Box::new(HostRunner), BUBBLEWRAP));
+        }
+        let small = Program { path: env!("CARGO_BIN_EXE_gimlet-jail").into(), args: Vec::new() };
+        let large = Program { path: env!("CARGO_BIN_EXE_gimlet").into(), args: vec!["__jail".into()] };
+        for (helper, by) in [(small, "gimlet-jail"), (large, "gimlet itself")] {
+            let config = JailConfig {
+                helper,
+                found: found.clone(),
+                home: None,
+                hidden: Vec::new(),
+                cache: None,
+                limits: jail::Limits::default(),
+            };
+            let runner = Box::new(JailedRunner::new(config, Arc::new(HostRunner)));
+            ways.push(way(&format!("jailed by {name}, {by} as the helper"), runner, &["true"]));
+        }
+    }
+    for _ in 0..ROUNDS {
+        for way in &mut ways {
+            let took = run(way, root).await;
+            way.times.push(took);
+        }
+    }
+    let bare = median(ways[0].times.clone());
+    for way in ways {
+        let (best, median) = (way.times.iter().min().unwrap(), median(way.times.clone()));
+        println!(
+            "{}: best {best:.2?}, median {median:.2?}, {:.2?} more than a bare one",
+            way.name,
+            median.saturating_sub(bare)
+        );
+    }
+}
+
+/// Bubblewrap with the namespaces of the jail and its simplest file system.
+const BUBBLEWRAP: &[&str] = &[
+    "bwrap",
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--unshare-net",
+    "--die-with-parent",
+    "--cap-drop",
+    "ALL",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "true",
+];
+
+async fn run(way: &Way, root: &Path) -> Duration {
     let command = Command {
         text: "true".into(),
-        invocation: Invocation::Direct(vec!["true".into()]),
+        invocation: Invocation::Direct(way.words.iter().map(Into::into).collect()),
         root: root.to_owned(),
         cwd: root.to_owned(),
         environment: Environment::allowed([("PATH", "/usr/bin:/bin")]),
@@ -62,14 +125,11 @@ async fn commands(runner: &dyn CommandRunner, root: &Path) -> Duration {
         keep: 1024,
         permissions: Permissions::default(),
     };
-    let mut times = Vec::new();
-    for _ in 0..ROUNDS {
-        let begun = Instant::now();
-        let finished = runner.run(&command, &CancellationToken::new()).await.unwrap();
-        times.push(begun.elapsed());
-        assert_eq!(finished.end, gimlet::command::End::Exited(0), "{}", finished.stderr.text());
-    }
-    median(times)
+    let begun = Instant::now();
+    let finished = way.runner.run(&command, &CancellationToken::new()).await.unwrap();
+    let took = begun.elapsed();
+    assert_eq!(finished.end, gimlet::command::End::Exited(0), "{}", finished.stderr.text());
+    took
 }
 
 async fn docker(host: String, root: &Path) {

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::CliApprover;
-use crate::args::{Action, ExecutorChoice, RunOptions};
+use crate::args::{Action, ExecutorChoice, RunOptions, WorkOptions};
 use crate::config::Settings;
 use crate::exit::UsageError;
 use crate::front::Front;
@@ -71,8 +71,8 @@ impl Conversation {
         let settings = Settings::load(&options)?;
         trace::begin(&settings, &options.trace, options.told())?;
         let mut place = Place::open(&settings)?;
-        place.connect(&settings, &options.mcp, mcp::loudness(&options)).await?;
-        let ready = team::fresh(&place, &settings, &options).await?;
+        place.connect(&settings, &options.work.mcp, mcp::loudness(&options)).await?;
+        let ready = team::fresh(&place, &settings, &options.work).await?;
         if let Some(why) = ready.why.as_ref().filter(|_| !options.json && !options.quiet) {
             writeln!(anstream::stderr(), "{DIM}using {}: {why}{DIM:#}", ready.model)?;
         }
@@ -98,14 +98,14 @@ impl Conversation {
         let state = State::fold(&events, &Default::default());
         let started = state.started.as_ref().with_context(|| format!("run {id} has no beginning"))?;
         // The conversation goes on in the way it began, and where it was.
-        as_begun(&mut options, started)?;
-        options.plan.get_or_insert(state.planning);
-        options.root.root.get_or_insert_with(|| last_root(&events, &started.root).into());
+        as_begun(&mut options.work, started)?;
+        options.work.plan.get_or_insert(state.planning);
+        options.work.root.root.get_or_insert_with(|| last_root(&events, &started.root).into());
         let settings = Settings::load(&options)?;
         trace::begin(&settings, &options.trace, options.told())?;
         let mut place = Place::open(&settings)?;
-        place.connect(&settings, &options.mcp, mcp::loudness(&options)).await?;
-        let ready = team::as_before(&place, &settings, &options, &state, started).await?;
+        place.connect(&settings, &options.work.mcp, mcp::loudness(&options)).await?;
+        let ready = team::as_before(&place, &settings, &options.work, &state, started).await?;
         let folder = run_folder(&store, &id);
         place.take_up_patches(
             PatchFile::entries(&folder).with_context(|| format!("cannot read the patches of run {id}"))?,
@@ -145,13 +145,10 @@ impl Conversation {
         if let Some(started) = State::fold(&self.events().await?, &Default::default()).started {
             found.manner.dialect = started.dialect;
         }
-        self.options.action = Some(match self.action {
-            ActionFormat::Tools => Action::Tools,
-            ActionFormat::Code => Action::Code,
-        });
+        self.options.work.action = Some(self.action.into());
         found.model.id().clone_into(&mut self.model);
         self.asked_as = found.reference();
-        let limits = self.team.limits(&self.options, &self.settings);
+        let limits = self.team.limits(&self.options.work, &self.settings);
         let context = match self.run {
             // A run has it in its log.
             Some(_) => String::new(),
@@ -161,7 +158,7 @@ impl Conversation {
             }
         };
         let duty = Duty { imports: &self.imports, limits, context };
-        self.agent = self.team.assemble(&self.place, &self.settings, &self.options, found, duty).await?;
+        self.agent = self.team.assemble(&self.place, &self.settings, &self.options.work, found, duty).await?;
         Ok(())
     }
 
@@ -184,7 +181,7 @@ impl Conversation {
         };
         let events = self.events().await?;
         let state = State::fold(&events, &Default::default());
-        let limits = further(&events, &state, self.team.limits(&self.options, &self.settings));
+        let limits = further(&events, &state, self.team.limits(&self.options.work, &self.settings));
         let ready = open_question(&events)
             .map(|question| (question.id.clone(), Decision::Deny { feedback: Some(SOMETHING_ELSE.into()) }));
         let env = self.env(front, cancel, ready)?;
@@ -201,7 +198,7 @@ impl Conversation {
         let id = self.run.clone().context("there is nothing to carry on")?;
         let events = self.events().await?;
         let state = State::fold(&events, &Default::default());
-        let limits = team::said_limits(&self.options, state.limits);
+        let limits = team::said_limits(&self.options.work, state.limits);
         let ready = decision.and_then(|decision| Some((open_question(&events)?.id.clone(), decision)));
         let env = self.env(front, cancel, ready)?;
         Ok(Run::resume(self.agent.clone(), &id, env, Some(limits)).await?)
@@ -222,7 +219,7 @@ impl Conversation {
     ) -> anyhow::Result<Env> {
         let mut approver = CliApprover::new(
             home::approvals()?,
-            self.options.approve,
+            self.options.work.approve,
             self.options.session.clone(),
             front.person(),
         );
@@ -237,7 +234,7 @@ impl Conversation {
 }
 
 /// Has a run taken up go on in the way it began: what earlier code did, its replay must be able to do again.
-pub(crate) fn as_begun(options: &mut RunOptions, started: &Started) -> Result<(), UsageError> {
+pub(crate) fn as_begun(options: &mut WorkOptions, started: &Started) -> Result<(), UsageError> {
     let began = &started.agent;
     if let Some(asked) = options.agent.as_ref().filter(|asked| *asked != began) {
         return Err(UsageError::new(format!(
@@ -246,10 +243,13 @@ pub(crate) fn as_begun(options: &mut RunOptions, started: &Started) -> Result<()
         .hint(format!("leave out `--agent {asked}`, or begin a new run with it")));
     }
     options.agent = Some(began.clone());
-    options.action = Some(match started.action {
-        ActionFormat::Tools => Action::Tools,
-        ActionFormat::Code => Action::Code,
-    });
+    let began = Action::from(started.action);
+    if let Some(asked) = options.action.filter(|asked| *asked != began) {
+        let (asked, began) = (asked.name(), began.name());
+        return Err(UsageError::new(format!("the run acts by {began}; it cannot go on by {asked}"))
+            .hint(format!("leave out `--action {asked}`, or begin a new run with it")));
+    }
+    options.action = Some(began);
     options.memory |=
         gimlet_memory::tools::NAMES.iter().all(|name| started.tools.iter().any(|tool| tool == name));
     let began = ExecutorChoice::recorded(&started.executor);
@@ -313,6 +313,7 @@ fn further(events: &[Event], state: &State, limits: Limits) -> Limits {
     Limits {
         max_agents: limits.max_agents.saturating_add(u32::try_from(agents).unwrap_or(u32::MAX)),
         max_steps: state.step.saturating_add(limits.max_steps),
+        step_budget: Some(state.steps_together().saturating_add(limits.steps_together())),
         max_seconds: limits.max_seconds.map(|seconds| seconds + state.seconds(Timestamp::now())),
         max_tokens: limits.max_tokens.map(|tokens| tokens.saturating_add(state.usage.total())),
         ..limits

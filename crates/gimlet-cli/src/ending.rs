@@ -85,6 +85,10 @@ fn limit(finished: &Finished) -> Option<(&'static str, String)> {
         FinishState::Timeout => {
             Some(("the time limit", format!("--timeout {:.0}", (finished.seconds * 2.0).ceil().max(2.0))))
         }
+        FinishState::StepBudget => {
+            let together = finished.steps.saturating_add(finished.steps_below);
+            Some(("the step budget", format!("--step-budget {}", together.saturating_mul(2))))
+        }
         FinishState::TokenBudget => {
             Some(("the token budget", format!("--token-budget {}", finished.usage.total().saturating_mul(2))))
         }

@@ -40,9 +40,10 @@ impl From<&Ending> for ExitStatus {
         match ending {
             Ending::Finished(finished) => match finished.state {
                 FinishState::Answered => ExitStatus::Success,
-                FinishState::MaxSteps | FinishState::Timeout | FinishState::TokenBudget => {
-                    ExitStatus::Limited
-                }
+                FinishState::MaxSteps
+                | FinishState::Timeout
+                | FinishState::TokenBudget
+                | FinishState::StepBudget => ExitStatus::Limited,
                 FinishState::Failed => ExitStatus::Failure,
             },
             Ending::Suspended(Suspension::Approval { .. }) => ExitStatus::Suspended,

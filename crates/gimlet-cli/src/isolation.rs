@@ -14,13 +14,15 @@ use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Progra
 use gimlet_tools::command::HostRunner;
 use gimlet_tools::patch::{ScratchValidator, TestedValidator};
 
-use crate::args::{CommandProfile, SandboxArgs, Validation};
+use crate::args::{CommandProfile, JailArgs, Validation};
 use crate::config::Settings;
 use crate::exit::UsageError;
 use crate::home;
 
 /// The hidden subcommand that is the jail's helper.
 pub(crate) const HELPER: &str = "__jail";
+/// The helper as a program of its own.
+const SMALL_HELPER: &str = "gimlet-jail";
 
 /// How commands run and patches are checked here.
 pub(crate) struct Isolation {
@@ -54,7 +56,7 @@ impl Isolation {
             }
         };
         let permissions = Permissions { profile, ..Permissions::default() };
-        Ok(match find(root, &settings.sandbox) {
+        Ok(match find(root, &settings.sandbox.jail) {
             Ok(found) => {
                 let runner = JailedRunner::new(config(root, settings, found)?, Arc::new(HostRunner));
                 let runner = Arc::new(runner);
@@ -162,25 +164,36 @@ pub(crate) fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
 }
 
 /// The jail that works for commands in a folder.
-pub(crate) fn find(root: &Path, args: &SandboxArgs) -> Result<Found, NoJail> {
+pub(crate) fn find(root: &Path, args: &JailArgs) -> Result<Found, NoJail> {
     let private: Vec<PathBuf> = user_home().into_iter().chain(home::path().ok()).collect();
     jail::detect(args.jail.into(), root, &private)
 }
 
 fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<JailConfig> {
-    let path = std::env::current_exe().context("cannot find this program's own file")?;
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(JailConfig {
-        helper: Program { path, args: vec![HELPER.into()] },
+        helper: helper(&own, root),
         found,
         home: user_home(),
         hidden: home::path().into_iter().collect(),
         cache: cache(root),
-        limits: limits(&settings.sandbox),
+        limits: limits(&settings.sandbox.jail),
     })
 }
 
+/// Who builds the jail: the small program beside this one, which starts faster, or else this one. A helper that the
+/// project's own commands could have written is none.
+fn helper(own: &Path, root: &Path) -> Program {
+    let small = own.with_file_name(SMALL_HELPER);
+    if small.is_file() && !small.starts_with(root) {
+        return Program { path: small, args: Vec::new() };
+    }
+    // Not by its name: the file of that name may be another one by now.
+    Program { path: "/proc/self/exe".into(), args: vec![HELPER.into()] }
+}
+
 /// What a jailed command may use.
-pub(crate) fn limits(args: &SandboxArgs) -> jail::Limits {
+pub(crate) fn limits(args: &JailArgs) -> jail::Limits {
     let usual = jail::Limits::default();
     jail::Limits {
         memory: u64::from(args.command_memory) << 20,

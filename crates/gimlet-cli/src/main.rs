@@ -39,6 +39,10 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, Command};
 use exit::ExitStatus;
 
+/// An interpreter makes and drops objects all the time; the system's allocator costs it a tenth of its speed.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // The sandbox's worker and the jail's helper are this same program. They must not start threads or read anything
     // before their jail is up.
@@ -79,13 +83,15 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Approvals(args)) => commands::approvals::list(args),
         Some(Command::Approve(args)) => commands::approvals::approve(&args),
         Some(Command::Deny(args)) => commands::approvals::deny(args),
-        Some(Command::Models { command, options }) => commands::models::models(command, options).await,
+        Some(Command::Models { command, server }) => commands::models::models(command, server).await,
         Some(Command::Eval(args)) => eval::eval(*args).await,
         Some(Command::Python(args)) => commands::python::python(args).await,
-        Some(Command::Policy { command, root }) => commands::policy::policy(command, &root),
+        Some(Command::Policy { command }) => commands::policy::policy(command),
         Some(Command::Agents { command, root, mcp }) => commands::agents::agents(command, &root, &mcp),
         Some(Command::Tools { command, root, mcp }) => commands::tools::tools(command, &root, &mcp).await,
-        Some(Command::Sandbox { command, root }) => commands::sandbox::sandbox(command, &root).await,
+        Some(Command::Sandbox { command, root, jail }) => {
+            commands::sandbox::sandbox(command, &root, jail).await
+        }
         Some(Command::Mcp { command, root, mcp }) => commands::mcp::mcp(command, &root, &mcp).await,
         Some(Command::Memory { command, root }) => commands::memory::memory(command, &root).await,
         Some(Command::Config { command, root }) => commands::config::config(command, &root),

@@ -8,6 +8,8 @@
     reason = "a test fails by panicking; support is shared"
 )]
 
+#[path = "docker/loose.rs"]
+mod loose;
 #[path = "cli/support.rs"]
 mod support;
 
@@ -116,6 +118,22 @@ fn text(result: &Value) -> String {
     )
 }
 
+/// Uses two processors until it is throttled; on a busy machine it may take a while to get as much as it may have.
+const HOG: &str = "import os, time
+def read(name):
+    for folder in ('/sys/fs/cgroup', '/sys/fs/cgroup/cpu'):
+        try: return open(f'{folder}/{name}').read()
+        except OSError: pass
+    return ''
+print('quota', read('cpu.max') or read('cpu.cfs_quota_us'))
+end = time.monotonic() + 25
+os.fork()
+while time.monotonic() < end and 'nr_throttled 0\\n' in read('cpu.stat'):
+    sum(range(1_000_000))
+print(read('cpu.stat'), flush=True)
+os._exit(0)
+";
+
 /// One test, because containers of one would be left-overs to another.
 #[test]
 #[ignore = "needs a Docker engine"]
@@ -150,9 +168,8 @@ fn every_limit_bites_and_nothing_is_left() {
     assert_eq!(result["exit"], 137, "{result}");
     assert!(text(&result).contains("more than 512 MB of memory"), "{result}");
 
-    let result = python(
-        "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass\nfor path in ('/sys/fs/cgroup/cpu.stat', '/sys/fs/cgroup/cpu/cpu.stat'):\n    try:\n        print(open(path).read())\n        break\n    except OSError: pass",
-    );
+    let result = python(HOG);
+    assert!(text(&result).starts_with("quota 50000"), "{result}");
     let throttled =
         text(&result).lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
     assert!(throttled.is_some_and(|times| times > 0), "{result}");
@@ -323,6 +340,30 @@ fn status_tells_what_is_there_and_what_is_missing() {
     let nobody =
         said(project.gimlet(&["sandbox", "status"]).env("DOCKER_HOST", "unix:///nonexistent/docker.sock"));
     assert!(nobody.contains("no Docker engine answers"), "{nobody}");
+}
+
+/// Nothing runs in a container that the engine would not hold to its limits, and everybody is told.
+#[test]
+#[ignore = "needs a Docker engine"]
+fn an_engine_that_drops_limits_is_refused() {
+    const WHY: &str = "does not limit what a container uses: memory, processors, processes";
+    let mut project = Project::new();
+    let folder = tempfile::tempdir().unwrap();
+    project.host = loose::engine(&folder.path().join("sock"), &project.host);
+    let status = project.say(&["sandbox", "status"]).stdout;
+    assert!(status.contains(WHY) && status.contains("hint: run the engine as root"), "{status}");
+    let command = project.call("run_cmd", &json!({"cmd": "ls"}), &["--sandbox", "docker"]);
+    assert!(command.to_string().contains(WHY), "{command}");
+    let code = project.say(&["python", "--executor", "docker", "-c", "print(1)"]);
+    assert!(code.code != 0 && code.stderr.contains(WHY), "{}{}", code.stdout, code.stderr);
+    let diff = "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n";
+    let patch = json!({"intent": "add", "unified_diff": diff});
+    let refused = project.call("propose_patch_unified", &patch, &["--validation", "docker"]);
+    assert!(refused.to_string().contains(WHY), "{refused}");
+    let checked = project.call("propose_patch_unified", &patch, &["--validation", "auto"]);
+    let by = checked["validated_by"].as_str().unwrap_or_else(|| panic!("{checked}"));
+    assert!(by.contains("in a scratch folder (not in Docker: ") && by.contains(WHY), "{by}");
+    project.assert_nothing_left();
 }
 
 /// Tools of an MCP server are functions in the container, and run on the host behind the guard.

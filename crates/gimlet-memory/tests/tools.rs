@@ -270,6 +270,10 @@ enum Mood {
     Short,
     Tired,
     Longer,
+    /// Takes short texts only, and some not at all.
+    Picky,
+    /// Needs three seconds for a text.
+    Slow,
 }
 
 impl Embedder for Thesaurus {
@@ -291,6 +295,18 @@ impl Embedder for Thesaurus {
                 Err(EmbedError("too much at once".into()))
             }
             Mood::Tired => Ok(vectors),
+            Mood::Picky if texts.iter().any(|text| text.len() > 300 || text.contains("unspeakable")) => {
+                Err(EmbedError("the input is too large".into()))
+            }
+            Mood::Picky => Ok(vectors),
+            Mood::Slow => {
+                let needed = std::time::Duration::from_secs(3) * u32::try_from(texts.len()).unwrap();
+                return async move {
+                    tokio::time::sleep(needed).await;
+                    Ok(vectors)
+                }
+                .boxed();
+            }
             Mood::Longer => Ok(vectors
                 .into_iter()
                 .map(|mut vector| {
@@ -334,4 +350,30 @@ async fn meaning_helps_and_its_absence_is_said() {
     world.recall("pie").await;
     let (texts, _) = world.recall("pie").await;
     assert_eq!(texts[0], "A cake is baked.", "vectors of another length are made anew");
+}
+
+#[tokio::test]
+async fn a_note_that_the_server_cannot_take_holds_up_nobody() {
+    let world = World::with(Some(Arc::new(Thesaurus(Mutex::new(Mood::Picky)))));
+    world.remember("The automobile is red.").await;
+    world.remember("This is unspeakable.").await;
+    world.remember(&format!("A cake is baked. {}", "It takes an hour. ".repeat(40))).await;
+    world.remember("Nothing to see.").await;
+    let (texts, answer) = world.recall("which car").await;
+    assert_eq!(texts[0], "The automobile is red.");
+    assert_eq!(answer["warning"], "some notes have no vector: the input is too large");
+    let (texts, _) = world.recall("a pie").await;
+    assert!(texts[0].starts_with("A cake is baked."), "its beginning is enough: {texts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_gets_on_with_every_search() {
+    let world = World::with(Some(Arc::new(Thesaurus(Mutex::new(Mood::Slow)))));
+    for n in 0..5 {
+        world.remember(&format!("Pudding number {n} has been eaten.")).await;
+    }
+    let (_, answer) = world.recall("pie").await;
+    assert_eq!(answer["warning"], "some notes have no vector: thesaurus took longer than 10 s");
+    let (_, answer) = world.recall("pie").await;
+    assert_eq!(answer["warning"], Value::Null, "{answer}");
 }

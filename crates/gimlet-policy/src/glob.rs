@@ -82,19 +82,29 @@ fn meet(left: &[Token], right: &[Token]) -> bool {
     reachable[left.len() * width + right.len()]
 }
 
+fn is_meta(byte: u8) -> bool {
+    matches!(byte, b'*' | b'?' | b'[')
+}
+
+/// Whether a text stands for other names than itself.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text.bytes().any(is_meta)
+}
+
+/// The letter that every name begins with that fits a pattern, but for its case; none if it can be any.
+pub(crate) fn initial(pattern: &str) -> Option<u8> {
+    pattern.bytes().next().filter(|byte| byte.is_ascii() && !is_meta(*byte))
+}
+
 /// Whether a name fits a pattern.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    // Thousands of comparisons happen for one check, so most must end at the first letter.
-    let is_meta = |byte: u8| matches!(byte, b'*' | b'?' | b'[');
-    match (pattern.as_bytes().first(), name.as_bytes().first()) {
-        (Some(first), Some(letter))
-            if !is_meta(*first) && first.is_ascii() && !first.eq_ignore_ascii_case(letter) =>
-        {
-            return false;
-        }
-        _ => {}
+    // Hundreds of comparisons happen for one check, so most must end at the first letter.
+    if let (Some(first), Some(letter)) = (initial(pattern), name.as_bytes().first())
+        && !first.eq_ignore_ascii_case(letter)
+    {
+        return false;
     }
-    if !pattern.bytes().any(is_meta) {
+    if !is_pattern(pattern) {
         return pattern.eq_ignore_ascii_case(name);
     }
     // Almost every other pattern is `*.ext` or `prefix*`; those need no tables.

@@ -2,58 +2,86 @@
 //!
 //! The lists are data (`rules.toml`) and public, so that file tools refuse the same names.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
 
 use serde::Deserialize;
 
 use crate::glob;
 
-/// The components of an absolute path, `.` and `..` resolved by text.
-pub(crate) fn components(cwd: &Path, text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    if !text.starts_with('/') {
-        push_all(&mut found, &cwd.to_string_lossy());
-    }
-    push_all(&mut found, text);
-    found
-}
+/// An absolute folder, taken apart.
+pub(crate) type Folder = Vec<String>;
 
-fn push_all(found: &mut Vec<String>, text: &str) {
+/// The components of an absolute path, `.` and `..` resolved by text.
+pub(crate) fn components<'a>(cwd: &'a [String], text: &'a str) -> Vec<&'a str> {
+    let mut found: Vec<&str> = Vec::with_capacity(cwd.len() + 4);
+    if !text.starts_with('/') {
+        found.extend(cwd.iter().map(String::as_str));
+    }
     for part in text.split('/') {
         match part {
             "" | "." => {}
             ".." => {
                 found.pop();
             }
-            name => found.push(name.to_owned()),
+            name => found.push(name),
         }
     }
+    found
+}
+
+/// The components of a path, to keep.
+pub(crate) fn folder(cwd: &[String], text: &str) -> Folder {
+    components(cwd, text).into_iter().map(str::to_owned).collect()
 }
 
 /// The components of an absolute folder.
-pub(crate) fn absolute(folder: &Path) -> Vec<String> {
-    components(Path::new("/"), &folder.to_string_lossy())
+pub(crate) fn absolute(path: &Path) -> Folder {
+    folder(&[], &path.to_string_lossy())
 }
 
 /// Whether a path lies in or below a folder.
-pub(crate) fn is_below(path: &[String], folder: &[String]) -> bool {
+pub(crate) fn is_below(path: &[&str], folder: &[String]) -> bool {
     path.len() >= folder.len() && folder.iter().zip(path).all(|(a, b)| a == b)
 }
 
 /// A pattern over a path. `**` stands for any number of components; without a leading `/` it fits at any depth.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
-struct PathPattern(Vec<String>);
+struct PathPattern {
+    start: Start,
+    names: Vec<String>,
+    /// How the name that is compared first begins, if that is one letter: most patterns are settled by it.
+    initial: Option<u8>,
+}
+
+/// Where the names of a pattern stand in a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// At the root.
+    Root,
+    /// Anywhere.
+    Anywhere,
+    /// They are the last ones, which is all that is left of "anywhere" without a `**` among them.
+    End,
+}
 
 impl From<String> for PathPattern {
     fn from(text: String) -> Self {
-        let anywhere = (!text.starts_with('/')).then(|| "**".to_owned());
-        PathPattern(
-            anywhere
-                .into_iter()
-                .chain(text.split('/').filter(|p| !p.is_empty()).map(str::to_owned))
-                .collect(),
-        )
+        let names: Vec<String> = text.split('/').filter(|p| !p.is_empty()).map(str::to_owned).collect();
+        let start = if text.starts_with('/') {
+            Start::Root
+        } else if names.is_empty() || names.iter().any(|name| name == "**") {
+            Start::Anywhere
+        } else {
+            Start::End
+        };
+        let first = match start {
+            Start::Root | Start::Anywhere => names.first(),
+            Start::End => names.last(),
+        };
+        let initial = first.and_then(|name| glob::initial(name));
+        PathPattern { start, names, initial }
     }
 }
 
@@ -65,19 +93,42 @@ pub(crate) enum Reading {
 }
 
 impl PathPattern {
-    fn fits(&self, path: &[String], reading: Reading) -> bool {
-        fits(&self.0, path, reading)
+    fn fits(&self, path: &[&str], reading: Reading) -> bool {
+        let begins = |name: &&str| match (self.initial, name.as_bytes().first()) {
+            (Some(initial), Some(letter)) => letter.eq_ignore_ascii_case(&initial),
+            (Some(_), None) | (None, _) => true,
+        };
+        let possible = match (reading, self.start) {
+            (Reading::Glob, _) => true,
+            (Reading::Exact, Start::Root) => path.first().is_none_or(begins),
+            (Reading::Exact, Start::Anywhere) => self.initial.is_none() || path.iter().any(begins),
+            (Reading::Exact, Start::End) => path.last().is_none_or(begins),
+        };
+        if !possible {
+            return false;
+        }
+        match self.start {
+            Start::Root => fits(&self.names, path, reading),
+            Start::Anywhere => fits_anywhere(&self.names, path, reading),
+            Start::End => path
+                .len()
+                .checked_sub(self.names.len())
+                .and_then(|skip| path.get(skip..))
+                .is_some_and(|end| fits(&self.names, end, reading)),
+        }
     }
 }
 
-fn fits(pattern: &[String], path: &[String], reading: Reading) -> bool {
+fn fits_anywhere(pattern: &[String], path: &[&str], reading: Reading) -> bool {
+    pattern.is_empty()
+        || (0..=path.len()).any(|skip| fits(pattern, path.get(skip..).unwrap_or_default(), reading))
+}
+
+fn fits(pattern: &[String], path: &[&str], reading: Reading) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, None) => true,
         (None, Some(_)) => false,
-        (Some((head, rest)), _) if head == "**" => {
-            rest.is_empty()
-                || (0..=path.len()).any(|skip| fits(rest, path.get(skip..).unwrap_or_default(), reading))
-        }
+        (Some((head, rest)), _) if head == "**" => fits_anywhere(rest, path, reading),
         (Some(_), None) => false,
         (Some((head, rest)), Some((name, deeper))) => {
             let here = match reading {
@@ -131,7 +182,7 @@ impl PathRules {
 
     /// How secret a path is. Relative paths are taken as they are: most patterns fit at any depth.
     pub fn secrecy(&self, path: &Path) -> Secrecy {
-        self.secrecy_of(&parts(path), Reading::Exact)
+        self.secrecy_of(&texts(&parts(path)), Reading::Exact)
     }
 
     /// Whether a path's contents must not be read, searched, diffed or patched.
@@ -141,10 +192,10 @@ impl PathRules {
 
     /// Whether a path must not be changed: `.git/**`, `.env`, `gimlet.toml`, `mcp.json`.
     pub fn is_protected(&self, path: &Path) -> bool {
-        self.is_protected_at(&parts(path), Reading::Exact)
+        self.is_protected_at(&texts(&parts(path)), Reading::Exact)
     }
 
-    pub(crate) fn secrecy_of(&self, path: &[String], reading: Reading) -> Secrecy {
+    pub(crate) fn secrecy_of(&self, path: &[&str], reading: Reading) -> Secrecy {
         let any = |list: &[PathPattern]| list.iter().any(|pattern| pattern.fits(path, reading));
         match (any(&self.added), reading) {
             (true, Reading::Exact) => return Secrecy::Secret,
@@ -162,7 +213,7 @@ impl PathRules {
             return Secrecy::Public;
         }
         // A shell's pattern only finds a dot-file when it starts with a dot itself, so it was meant: `cat .e?v`.
-        let dotted = |pattern: &&PathPattern| pattern.0.last().is_some_and(|last| last.starts_with('.'));
+        let dotted = |pattern: &&PathPattern| pattern.names.last().is_some_and(|last| last.starts_with('.'));
         if self.secrets.iter().filter(dotted).any(|pattern| pattern.fits(path, reading)) {
             return Secrecy::Secret;
         }
@@ -173,14 +224,14 @@ impl PathRules {
         }
     }
 
-    pub(crate) fn is_protected_at(&self, path: &[String], reading: Reading) -> bool {
+    pub(crate) fn is_protected_at(&self, path: &[&str], reading: Reading) -> bool {
         self.protected.iter().any(|pattern| pattern.fits(path, reading))
     }
 
     /// Whether a path is a device whose writing can do harm.
-    pub(crate) fn is_device(&self, path: &[String], reading: Reading) -> bool {
+    pub(crate) fn is_device(&self, path: &[&str], reading: Reading) -> bool {
         let system = path.first().is_some_and(|first| match reading {
-            Reading::Exact => first == "dev",
+            Reading::Exact => *first == "dev",
             Reading::Glob => glob::could_match("dev", first),
         });
         let trigger = path.len() == 2 && path[0] == "proc" && path[1] == "sysrq-trigger";
@@ -189,13 +240,17 @@ impl PathRules {
     }
 }
 
-fn parts(path: &Path) -> Vec<String> {
+fn parts(path: &Path) -> Vec<Cow<'_, str>> {
     path.components()
         .filter_map(|component| match component {
-            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            Component::Normal(name) => Some(name.to_string_lossy()),
             Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
         })
         .collect()
+}
+
+fn texts<'a>(parts: &'a [Cow<'_, str>]) -> Vec<&'a str> {
+    parts.iter().map(AsRef::as_ref).collect()
 }
 
 #[cfg(test)]
@@ -204,12 +259,43 @@ mod tests {
 
     #[test]
     fn dots_are_judged_by_component() {
-        let at = |text: &str| components(Path::new("/repo/src"), text).join("/");
+        let (repo, src) = (absolute(Path::new("/repo/")), absolute(Path::new("/repo/src")));
+        let at = |text: &str| components(&src, text).join("/");
         assert_eq!(at("a..b"), "repo/src/a..b");
         assert_eq!(at("../x"), "repo/x");
         assert_eq!(at("../../../../x"), "x");
         assert_eq!(at("//dev/./sda"), "dev/sda");
-        assert!(is_below(&components(Path::new("/repo"), "a/../b"), &absolute(Path::new("/repo/"))));
-        assert!(!is_below(&components(Path::new("/repo"), "/repository"), &absolute(Path::new("/repo"))));
+        assert!(is_below(&components(&repo, "a/../b"), &repo));
+        assert!(!is_below(&components(&repo, "/repository"), &repo));
+    }
+
+    #[test]
+    fn patterns_fit_where_they_say() {
+        let fits = |pattern: &str, path: &str| {
+            PathPattern::from(pattern.to_owned()).fits(&components(&[], path), Reading::Exact)
+        };
+        for (pattern, path) in [
+            (".env*", "/srv/a/.env.local"),
+            (".aws/credentials", "/home/me/.aws/credentials"),
+            (".ssh/**", "/home/me/.ssh/keys/a"),
+            (".ssh/**", "/home/me/.ssh"),
+            ("a/**/z", "/x/a/b/c/z"),
+            ("a/**/z", "/x/a/z"),
+            ("/etc/shadow", "/etc/shadow"),
+            ("/proc/*/environ", "/proc/1/environ"),
+            ("", "/anything/at/all"),
+        ] {
+            assert!(fits(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            (".env*", "/srv/.env/a"),
+            (".aws/credentials", "/credentials"),
+            (".aws/credentials", "/.aws/x/credentials"),
+            ("/etc/shadow", "/srv/etc/shadow"),
+            ("a/**/z", "/x/a/b"),
+            ("/", "/x"),
+        ] {
+            assert!(!fits(pattern, path), "{pattern} {path}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The policy as a whole: shipped rules, then the user's, then the project's.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use gimlet::effect::{Effect, Policy as EffectPolicy, PolicyError, Verdict};
@@ -8,7 +9,7 @@ use crate::context::{Context, Jail};
 use crate::judge::{Finding, Judge, Level, Structural, basename};
 use crate::paths::PathRules;
 use crate::report::{Report, SegmentReport};
-use crate::rules::{self, Author, ExampleFailure, Rule, RulesError, Shape, builtin};
+use crate::rules::{self, Author, ExampleFailure, Rule, RuleSet, RulesError, Shape, builtin};
 use crate::shell::{self, Certainty, Script, Word};
 
 /// The longest text a kernel takes as one argument, so the longest command that can run.
@@ -17,16 +18,22 @@ const MAX_COMMAND: usize = 128 * 1024;
 /// Judges commands. Cheap to clone the shipped part of; build it once.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    user: Vec<Rule>,
-    project: Vec<Rule>,
+    user: RuleSet,
+    project: RuleSet,
     secrets: Vec<String>,
-    pub(crate) paths: PathRules,
+    /// The shipped names until somebody adds one.
+    paths: Cow<'static, PathRules>,
 }
 
 impl Policy {
     /// The shipped rules alone.
     pub fn builtin() -> Self {
-        Policy { user: Vec::new(), project: Vec::new(), secrets: Vec::new(), paths: builtin().paths.clone() }
+        Policy {
+            user: RuleSet::default(),
+            project: RuleSet::default(),
+            secrets: Vec::new(),
+            paths: Cow::Borrowed(&builtin().paths),
+        }
     }
 
     /// Adds a user's rules. They may turn a question into a yes, never a denial.
@@ -57,11 +64,11 @@ impl Policy {
         shape: Shape,
     ) -> Result<Self, Box<RulesError>> {
         let loaded = rules::load(text, name, author, shape)?;
-        loaded.secrets.iter().for_each(|pattern| self.paths.add_secret(pattern));
+        loaded.secrets.iter().for_each(|pattern| self.paths.to_mut().add_secret(pattern));
         self.secrets.extend(loaded.secrets.iter().cloned());
         match author {
-            Author::Builtin | Author::User => self.user.extend(loaded.rules.iter().cloned()),
-            Author::Project => self.project.extend(loaded.rules.iter().cloned()),
+            Author::Builtin | Author::User => self.user = self.user.with(loaded.rules.clone()),
+            Author::Project => self.project = self.project.with(loaded.rules.clone()),
         }
         let failures = self.failures(&loaded);
         if failures.is_empty() {
@@ -73,7 +80,9 @@ impl Policy {
 
     /// Every rule in force: the user's, the shipped ones, those whose condition is code, the project's.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.all_rules().chain(builtin().structures.iter().map(|structure| &structure.rule))
+        let [user, shipped, project] = self.sets();
+        let structures = builtin().structures.iter().map(|structure| &structure.rule);
+        user.iter().chain(shipped.iter()).chain(project.iter()).chain(structures)
     }
 
     /// Patterns of secret files that users and projects added.
@@ -86,20 +95,30 @@ impl Policy {
         &self.paths
     }
 
-    pub(crate) fn all_rules(&self) -> impl Iterator<Item = &Rule> {
-        self.user.iter().chain(&builtin().loaded.rules).chain(&self.project)
+    /// In the order in which they are asked.
+    fn sets(&self) -> [&RuleSet; 3] {
+        [&self.user, &builtin().loaded.rules, &self.project]
     }
 
-    pub(crate) fn project_rules(&self) -> impl Iterator<Item = &Rule> {
-        self.project.iter()
+    /// Every rule about a program.
+    pub(crate) fn rules_about<'a>(&'a self, program: &'a Word) -> impl Iterator<Item = &'a Rule> {
+        self.sets().into_iter().flat_map(|set| set.about(program))
+    }
+
+    /// The project's rules about a program.
+    pub(crate) fn project_rules_about<'a>(&'a self, program: &'a Word) -> impl Iterator<Item = &'a Rule> {
+        self.project.about(program)
     }
 
     /// The rule that decides a command which nothing denies: the user's first, then the shipped ones.
-    pub(crate) fn chosen(&self, program: &Word, args: &[Word]) -> Option<&Rule> {
-        self.user
-            .iter()
-            .chain(&builtin().loaded.rules)
-            .filter(|rule| rule.verdict != rules::Say::Deny && program.is_known() && rule.names(program))
+    pub(crate) fn chosen<'a>(&'a self, program: &'a Word, args: &[Word]) -> Option<&'a Rule> {
+        if !program.is_known() {
+            return None;
+        }
+        let [user, shipped, _] = self.sets();
+        user.about(program)
+            .chain(shipped.about(program))
+            .filter(|rule| rule.verdict != rules::Say::Deny)
             .find(|rule| rule.after_subcommand(args).is_some_and(|rest| rule.accepts(rest)))
     }
 
@@ -124,7 +143,7 @@ impl Policy {
         if command.contains('\0') {
             return unreadable(&judge, "it holds a NUL character");
         }
-        let mut variables = judge.variables();
+        let mut variables = judge.variables(Vec::new());
         let Ok(script) = shell::parse(command, &mut variables, self) else {
             return unreadable(&judge, "too deeply nested");
         };
@@ -133,16 +152,16 @@ impl Policy {
         if command.chars().any(is_unusual) {
             findings.push(judge.found(Structural::UnusualCharacters, ""));
         }
-        if findings.is_empty() && outcome.segments.iter().all(|judged| judged.findings.is_empty()) {
+        if findings.is_empty() && outcome.segments.iter().all(Vec::is_empty) {
             findings.push(judge.found(Structural::Unknown, "nothing would run"));
         }
         let mut segments = Vec::with_capacity(outcome.segments.len());
-        for judged in outcome.segments {
-            if let Some(worst) = worst(&judged.findings) {
-                let argv = judged.argv.iter().map(|word| word.text.clone()).collect();
+        for (segment, said) in script.segments.iter().zip(outcome.segments) {
+            if let Some(worst) = worst(&said) {
+                let argv = segment.argv.iter().map(|word| word.text.clone()).collect();
                 segments.push(SegmentReport { argv, verdict: worst.verdict(), rule: worst.rule.clone() });
             }
-            findings.extend(judged.findings);
+            findings.extend(said);
         }
         report(command, findings, segments, plain_argv(&script))
     }

@@ -3,11 +3,11 @@
 //! [`PythonExecutor`] is the parent's side: it starts workers, carries host calls, keeps limits and rebuilds a
 //! session by replay when its worker dies. [`worker::main`] is the child's side, run by a hidden subcommand.
 
+mod eager;
 pub mod executor;
 pub mod imports;
 pub mod limits;
 pub mod protocol;
-#[cfg(feature = "interpreter")]
 pub mod source;
 #[cfg(feature = "interpreter")]
 pub mod worker;

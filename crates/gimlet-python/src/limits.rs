@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// Deepest brackets, indentation or prefixes of a cell, unless a session says otherwise.
+pub(crate) const NESTING: usize = 100;
+
 /// Limits of one session; each holds for every cell of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -35,7 +38,7 @@ impl Default for Limits {
             value: 20_000,
             calls: 1_000,
             recursion: 1_000,
-            nesting: 100,
+            nesting: NESTING,
             source: 1 << 20,
         }
     }

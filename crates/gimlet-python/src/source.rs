@@ -9,6 +9,8 @@ use ruff_python_ast::{Comprehension, ExceptHandler, Expr, ExprContext, Pattern, 
 use ruff_python_parser::parse_module;
 use ruff_text_size::Ranged;
 
+use crate::limits::NESTING;
+
 /// The name the value of the last expression is kept under while a cell runs.
 pub const VALUE: &str = "__gimlet_value__";
 
@@ -43,7 +45,13 @@ pub fn bindings(code: &str) -> BTreeSet<Binding> {
 }
 
 /// Names that the code binds on or after a line, or anywhere if there is none: what is lost when it stopped there.
+///
+/// The parent asks this of code whose worker may have died before it looked, so the depth is looked at here too: what is
+/// too deep never ran and bound nothing.
 pub fn bound_from(code: &str, line: Option<u32>) -> Vec<String> {
+    if check_depth(code, NESTING).is_err() {
+        return Vec::new();
+    }
     let names: BTreeSet<String> = bindings(code)
         .into_iter()
         .filter(|binding| line.is_none_or(|line| binding.line >= line))
@@ -278,6 +286,11 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_too_deep_to_parse_binds_nothing() {
+        assert_eq!(bound_from(&format!("x = {}1", "(".repeat(100_000)), None), Vec::<String>::new());
+    }
 
     #[test]
     fn only_a_last_expression_is_kept() {

@@ -256,3 +256,10 @@ async fn a_warm_worker_gives_the_same_session() {
         assert_eq!(run(&mut *session, code).await.value(), cold);
     }
 }
+
+#[tokio::test]
+async fn sorting_is_pythons_whatever_the_keys_are() {
+    let outcome = once(include_str!("programs/sorting.py")).await;
+    assert_eq!(outcome.end, CellEnd::Done { value: None }, "{}", outcome.stdout);
+    insta::assert_snapshot!(outcome.stdout);
+}

@@ -167,7 +167,10 @@ impl Told {
         self.seconds = finished.seconds;
         self.ended = Some(match finished.state {
             FinishState::Answered => RunStatus::Answered,
-            FinishState::MaxSteps | FinishState::Timeout | FinishState::TokenBudget => RunStatus::Limited,
+            FinishState::MaxSteps
+            | FinishState::Timeout
+            | FinishState::TokenBudget
+            | FinishState::StepBudget => RunStatus::Limited,
             FinishState::Failed => RunStatus::Failed,
         });
     }

@@ -60,7 +60,7 @@ pub fn next_action(state: &State) -> Action {
     match &state.phase {
         Phase::Ready | Phase::Stuck(_) if falls_back(state) => Action::FallBack,
         Phase::Ready if over_budget(state) => Action::GiveUp(FinishState::TokenBudget),
-        Phase::Ready if state.step >= state.limits.max_steps && !state.closing => {
+        Phase::Ready if out_of_steps(state).is_some() && state.closing.is_none() => {
             Action::Tell { reason: FeedbackReason::LastAnswer, text: LAST_ANSWER.into() }
         }
         Phase::Ready if plan::is_due(state) => Action::Plan,
@@ -84,12 +84,35 @@ const LAST_ANSWER: &str = "You have used all your steps. Do not call tools any m
 
 /// Code that could not be read once, after a correction, and after another one under a schema.
 fn falls_back(state: &State) -> bool {
-    state.action == ActionFormat::Code && state.unread > 2 && !state.closing
+    state.action == ActionFormat::Code && state.unread > 2 && state.closing.is_none()
 }
 
 /// Whether an agent has spent all tokens it may, those of its sub-agents included.
-pub(crate) fn over_budget(state: &State) -> bool {
+fn over_budget(state: &State) -> bool {
     state.limits.max_tokens.is_some_and(|most| state.usage.total() >= most)
+}
+
+/// Whether an agent has taken all steps it may, those of its sub-agents included.
+fn over_steps(state: &State) -> bool {
+    state.steps_together() >= state.limits.steps_together()
+}
+
+/// The budget that leaves nothing to the agents below one, if one does.
+pub(crate) fn spent(state: &State) -> Option<FinishState> {
+    match (over_budget(state), over_steps(state)) {
+        (true, _) => Some(FinishState::TokenBudget),
+        (false, true) => Some(FinishState::StepBudget),
+        (false, false) => None,
+    }
+}
+
+/// The limit that leaves an agent no step of its own but its last answer, if one does.
+pub(crate) fn out_of_steps(state: &State) -> Option<FinishState> {
+    match (state.step >= state.limits.max_steps, over_steps(state)) {
+        (true, _) => Some(FinishState::MaxSteps),
+        (false, true) => Some(FinishState::StepBudget),
+        (false, false) => None,
+    }
 }
 
 fn open_calls(calls: &[CallRecord]) -> Vec<CallRecord> {

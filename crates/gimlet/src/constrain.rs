@@ -40,7 +40,7 @@ impl Constrain {
             }
             Constrain::Never => false,
         };
-        held && !state.closing && !circles(state)
+        held && state.closing.is_none() && !circles(state)
     }
 }
 

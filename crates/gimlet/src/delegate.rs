@@ -172,6 +172,7 @@ impl Delegate {
             FinishState::MaxSteps => Some("it ran out of steps"),
             FinishState::Timeout => Some("it ran out of time"),
             FinishState::TokenBudget => Some("it ran out of tokens"),
+            FinishState::StepBudget => Some("the steps it shares with others are used up"),
             FinishState::Failed => {
                 return Err(ToolError::failed(code::AGENT_FAILED, finished.answer)
                     .with("agent", self.agent.name.clone()));
@@ -217,8 +218,10 @@ fn told_failure(failure: &ToolFailure) -> Value {
 /// What a sub-agent may spend: its own limits, and no more than its caller has left.
 fn share(own: &Limits, caller: &State, spent_seconds: f64) -> Limits {
     let tokens = caller.limits.max_tokens.map(|most| most.saturating_sub(caller.usage.total()));
+    let steps = caller.limits.steps_together().saturating_sub(caller.steps_together());
     let seconds = caller.limits.max_seconds.map(|most| (most - spent_seconds).max(0.0));
     Limits {
+        step_budget: Some(own.step_budget.map_or(steps, |most| most.min(steps))),
         max_tokens: least(own.max_tokens, tokens, Ord::min),
         max_seconds: least(own.max_seconds, seconds, f64::min),
         max_depth: own.max_depth.min(caller.limits.max_depth),

@@ -598,6 +598,9 @@ pub struct Finished {
     pub state: FinishState,
     /// Steps taken.
     pub steps: u32,
+    /// Steps that agents below it took.
+    #[serde(default, skip_serializing_if = "crate::work::is_zero")]
+    pub steps_below: u32,
     /// Tokens spent.
     pub usage: Usage,
     /// How long it took, pauses excluded.
@@ -622,6 +625,8 @@ pub enum FinishState {
     Timeout,
     /// It ran out of tokens.
     TokenBudget,
+    /// It ran out of the steps that it shares with the agents below it.
+    StepBudget,
     /// A sub-agent broke or was stopped; the answer says how.
     Failed,
 }

@@ -4,8 +4,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::action::over_budget;
-use crate::event::{AgentPath, Event, EventKind};
+use futures_util::future::BoxFuture;
+
+use crate::action::spent;
+use crate::event::{AgentPath, Event, EventKind, FinishState};
 use crate::ids::{Clock, RunId};
 use crate::state::State;
 use crate::store::{Store, StoreError};
@@ -67,33 +69,47 @@ impl Journal {
 
     /// Records that something happened; returns when the record is durable.
     pub(crate) async fn append(&self, kind: EventKind) -> Result<(), StoreError> {
+        let durable = self.take(&mut lock(&self.log.seq), kind);
+        durable.await
+    }
+
+    /// Records that a step begins, unless an agent above has used up a budget: tells which, then, and records nothing.
+    /// Looking and drawing are one, so that agents at work side by side cannot take the same step twice.
+    pub(crate) async fn begin_step(&self, step: u32) -> Result<Option<FinishState>, StoreError> {
         let durable = {
             let mut seq = lock(&self.log.seq);
-            let event = Event {
-                run: self.log.run.clone(),
-                seq: *seq + 1,
-                time: self.log.clock.now(),
-                path: self.path.clone(),
-                kind,
-            };
-            let durable = self.log.store.append(&event);
-            *seq = event.seq;
-            lock(&self.state).apply(&event);
-            self.tell_callers(&event.kind);
-            for observer in &self.log.observers {
-                observer.observe(&event);
+            if let Some(spent) = self.callers_spent() {
+                return Ok(Some(spent));
             }
-            durable
+            self.take(&mut seq, EventKind::StepStarted { step })
         };
-        durable.await
+        durable.await.map(|()| None)
+    }
+
+    /// Numbers, logs, folds and shows an event; what is returned is done when it is durable.
+    fn take(&self, seq: &mut u64, kind: EventKind) -> BoxFuture<'_, Result<(), StoreError>> {
+        let event = Event {
+            run: self.log.run.clone(),
+            seq: *seq + 1,
+            time: self.log.clock.now(),
+            path: self.path.clone(),
+            kind,
+        };
+        let durable = self.log.store.append(&event);
+        *seq = event.seq;
+        lock(&self.state).apply(&event);
+        self.tell_callers(&event.kind);
+        for observer in &self.log.observers {
+            observer.observe(&event);
+        }
+        durable
     }
 
     /// What an agent spends counts for everyone above it at once, so that agents at work side by side cannot spend the
     /// same tokens twice; what it did counts when it is done.
     fn tell_callers(&self, kind: &EventKind) {
-        if let Some(usage) = kind.usage() {
-            self.callers().for_each(|caller| lock(&caller.state).usage += usage);
-        } else if let (EventKind::AgentFinished(finished), Some(parent)) = (kind, &self.parent) {
+        self.callers().for_each(|caller| lock(&caller.state).hear_of(kind));
+        if let (EventKind::AgentFinished(finished), Some(parent)) = (kind, &self.parent) {
             lock(&parent.state).work.absorb(&finished.work);
         }
     }
@@ -103,9 +119,9 @@ impl Journal {
         std::iter::successors(self.parent.as_deref(), |journal| journal.parent.as_deref())
     }
 
-    /// Whether an agent above this one has spent all it may.
-    pub(crate) fn callers_are_spent(&self) -> bool {
-        self.callers().any(|caller| caller.with_state(over_budget))
+    /// The budget that an agent above this one has used up, if one has.
+    pub(crate) fn callers_spent(&self) -> Option<FinishState> {
+        self.callers().find_map(|caller| caller.with_state(spent))
     }
 
     /// Counts one more sub-agent of the run, unless there were `most` already.

@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Most replies asked of the model.
+    /// Most replies asked of the agent's own model.
     pub max_steps: u32,
+    /// Most steps of the agent and of all agents below it, together; see [`Limits::steps_together`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_budget: Option<u32>,
     /// Most seconds of work; waiting for a person between two processes does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_seconds: Option<f64>,
@@ -28,6 +31,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             max_steps: 25,
+            step_budget: None,
             max_seconds: None,
             max_tokens: None,
             max_refusals: 2,
@@ -35,5 +39,14 @@ impl Default for Limits {
             max_agents: 64,
             max_parallel: 8,
         }
+    }
+}
+
+impl Limits {
+    /// How many steps an agent and those below it may take together. Where nobody says, it is enough for a team of ten
+    /// that work as long as their leader: a bound on what runs away, and out of the way of what does not.
+    pub fn steps_together(&self) -> u32 {
+        const TEAM: u32 = 10;
+        self.step_budget.unwrap_or(self.max_steps.saturating_mul(TEAM))
     }
 }

@@ -141,7 +141,7 @@ pub(crate) fn schema() -> Value {
 
 /// Whether the next thing is a plan.
 pub(crate) fn is_due(state: &State) -> bool {
-    if state.closing {
+    if state.closing.is_some() {
         return false;
     }
     state.replan

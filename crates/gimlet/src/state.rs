@@ -17,8 +17,8 @@ use serde_json::Value;
 use crate::context::{Diary, Measured, Observation, Variable};
 use crate::effect::Effect;
 use crate::event::{
-    ActionFormat, AgentPath, Dialect, Event, EventKind, Failure, FeedbackReason, Finished, Purpose, Started,
-    Suspension,
+    ActionFormat, AgentPath, Dialect, Event, EventKind, Failure, FeedbackReason, FinishState, Finished,
+    Purpose, Started, Suspension,
 };
 use crate::limits::Limits;
 use crate::message::{Message, Usage};
@@ -73,6 +73,8 @@ pub struct State {
     pub cut: bool,
     /// Steps taken so far.
     pub step: u32,
+    /// Steps that the agents below it have taken so far.
+    pub steps_below: u32,
     /// Tokens spent so far, sub-agents included.
     pub usage: Usage,
     /// What it is in the middle of.
@@ -97,8 +99,8 @@ pub struct State {
     pub malformed: u32,
     /// What was wrong with the last reply that held no usable action.
     pub problem: Option<String>,
-    /// Whether the last answer was asked for because the steps are used up.
-    pub closing: bool,
+    /// The limit because of which the last answer was asked for, if it was.
+    pub closing: Option<FinishState>,
     /// What the model was last asked beside its steps.
     asked: String,
     /// What the person said while the model was not to be interrupted.
@@ -167,9 +169,8 @@ impl State {
             if event.path == *path {
                 state.apply(event);
             } else if event.path.is_below(path) {
-                if let Some(usage) = event.kind.usage() {
-                    state.usage += usage;
-                } else if let EventKind::AgentFinished(finished) = &event.kind
+                state.hear_of(&event.kind);
+                if let EventKind::AgentFinished(finished) = &event.kind
                     && event.path.parent().as_ref() == Some(path)
                 {
                     state.work.absorb(&finished.work);
@@ -179,6 +180,20 @@ impl State {
             }
         }
         state
+    }
+
+    /// Takes in what an agent below spent: it counts for everyone above.
+    pub(crate) fn hear_of(&mut self, kind: &EventKind) {
+        if let EventKind::StepStarted { .. } = kind {
+            self.steps_below += 1;
+        } else if let Some(usage) = kind.usage() {
+            self.usage += usage;
+        }
+    }
+
+    /// Steps taken so far, those of agents below included.
+    pub fn steps_together(&self) -> u32 {
+        self.step.saturating_add(self.steps_below)
     }
 
     /// Goes on with an agent that an earlier process was at work on: the time between does not count.

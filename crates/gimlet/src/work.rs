@@ -39,7 +39,7 @@ pub struct Work {
     pub verification: Verification,
 }
 
-fn is_zero(n: &u32) -> bool {
+pub(crate) fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 

@@ -133,7 +133,7 @@ async fn between_two_prunings_a_conversation_only_grows() {
     let requests = model.requests.lock().unwrap();
     let broken = requests.windows(2).filter(|pair| !pair[1].messages.starts_with(&pair[0].messages)).count();
     assert_eq!(broken, prunings(&log).len(), "each announced, and none besides");
-    assert!(broken <= 2, "more gives way than must, so that it happens seldom: {broken}");
+    assert!(broken <= 3, "more gives way than must, so that it happens seldom: {broken}");
 }
 
 #[tokio::test]

@@ -7,6 +7,9 @@ use clap::{Args, ValueEnum};
 use super::run::{Action, temperature};
 use super::seconds;
 
+/// Flags that mean something only where models are tried.
+const TRYING: [&str; 6] = ["models", "action", "repeat", "api_base", "temperature", "max_tokens"];
+
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
     /// The suite: a folder with a suite.toml, or such a file.
@@ -41,16 +44,18 @@ pub(crate) struct EvalArgs {
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
     /// Try no model: show that every task can be failed, and that its reference solution passes.
-    #[arg(long, conflicts_with_all = ["prepare", "grade", "report", "models", "out", "repeat"])]
+    #[arg(long, conflicts_with_all = ["prepare", "grade", "report", "timeout", "out", "json", "markdown"])]
+    #[arg(conflicts_with_all = TRYING)]
     pub(crate) check: bool,
     /// Try no model: lay the tasks out in a folder, for another program to work on.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "report", "models", "out", "repeat"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "report", "out", "json", "markdown"])]
+    #[arg(conflicts_with_all = TRYING)]
     pub(crate) prepare: Option<PathBuf>,
     /// Try no model: grade what another program did in a prepared folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["report", "models", "repeat"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["report", "timeout"], conflicts_with_all = TRYING)]
     pub(crate) grade: Option<PathBuf>,
     /// Try no model: report what is in files of results, or in folders of them, together; may be given more than once.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["models", "out", "repeat"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["timeout", "out"], conflicts_with_all = TRYING)]
     pub(crate) report: Vec<PathBuf>,
 }
 

@@ -19,15 +19,18 @@ pub(crate) use parts::{
     AgentsCommand, McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand,
 };
 pub(crate) use run::{
-    Action, ApproveMode, DemoArgs, ImportArgs, ModelOptions, ResumeArgs, RunArgs, RunOptions, TraceArgs,
+    Action, ApproveMode, DemoArgs, ImportArgs, ModelOptions, ResumeArgs, RunArgs, RunOptions, ServerArgs,
+    TraceArgs, WorkOptions,
 };
 pub(crate) use runs::{ApproveArgs, DenyArgs, ExportFormat, RunsCommand, UndoArgs};
-pub(crate) use sandbox::{CommandProfile, ExecutorChoice, SandboxArgs, SandboxCommand, Validation};
+pub(crate) use sandbox::{CommandProfile, ExecutorChoice, JailArgs, SandboxArgs, SandboxCommand, Validation};
 pub(crate) use setup::{ConfigCommand, DoctorArgs, PolicyCommand, TrustArgs};
 
 /// A coding agent for small local models: give it a task in a repository.
 #[derive(Debug, Parser)]
 #[command(name = "gimlet", version, args_conflicts_with_subcommands = true, max_term_width = 100)]
+// What a run takes is not taken by every other command, too. A family of commands may share a flag that all of it heeds.
+#[command(mut_args(|arg| arg.global(false)))]
 #[command(
     after_help = "Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 an approval is needed,\n\
                         4 stopped by a limit, 130 interrupted."
@@ -97,7 +100,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<ModelsCommand>,
         #[command(flatten)]
-        options: ModelOptions,
+        server: ServerArgs,
     },
     /// Try models on a suite of tasks, and report how they did.
     Eval(Box<EvalArgs>),
@@ -107,15 +110,16 @@ pub(crate) enum Command {
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
-        #[command(flatten)]
-        root: RootArgs,
     },
     /// Look at the isolation layers, and build the image of the Docker sandbox.
+    #[command(args_conflicts_with_subcommands = true)]
     Sandbox {
         #[command(subcommand)]
         command: Option<SandboxCommand>,
         #[command(flatten)]
         root: RootArgs,
+        #[command(flatten)]
+        jail: JailArgs,
     },
     /// Show the settings in force and where each comes from, or write a file of them.
     Config {
@@ -146,8 +150,6 @@ pub(crate) struct RootArgs {
     /// The folder to work in; nothing outside of it can be reached [default: this one; a resumed run's own].
     #[arg(short, long, value_name = "DIR", global = true)]
     pub(crate) root: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) sandbox: SandboxArgs,
 }
 
 impl RootArgs {

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{ApproveMode, ExecutorChoice, ImportArgs, JsonArgs, ModelOptions, RootArgs, RunOptions, seconds};
+use super::{
+    ApproveMode, ExecutorChoice, ImportArgs, JsonArgs, ModelOptions, RootArgs, SandboxArgs, WorkOptions,
+    seconds,
+};
 
 /// Files that name MCP servers.
 #[derive(Debug, Clone, Default, Args)]
@@ -28,7 +31,7 @@ pub(crate) struct McpServeArgs {
     #[arg(long)]
     pub(crate) read_only: bool,
     #[command(flatten)]
-    pub(crate) options: RunOptions,
+    pub(crate) options: WorkOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -63,6 +66,8 @@ pub(crate) enum ToolsCommand {
         /// What happens when an approval is needed.
         #[arg(long, value_enum, default_value = "ask")]
         approve: ApproveMode,
+        #[command(flatten)]
+        sandbox: SandboxArgs,
     },
 }
 
@@ -95,23 +100,22 @@ pub(crate) struct PythonArgs {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// What happens when a tool needs an approval.
-    #[arg(long, value_enum, default_value = "ask")]
+    #[arg(long, value_enum, default_value = "ask", requires = "tools")]
     pub(crate) approve: ApproveMode,
     #[command(flatten)]
     pub(crate) root: RootArgs,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
     /// List what the server has; the one that would be chosen is marked.
-    List {
-        #[command(flatten)]
-        options: ModelOptions,
-    },
+    List,
     /// Grade a model's tool calling by real micro-tasks. The grade is kept and decides how the model is asked.
     Probe {
         /// The model [default: the one that would be chosen].
-        #[arg(id = "NAME", value_name = "MODEL")]
+        #[arg(id = "NAME", value_name = "MODEL", conflicts_with = "model")]
         name: Option<String>,
         #[command(flatten)]
         options: ModelOptions,

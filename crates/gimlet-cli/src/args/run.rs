@@ -5,7 +5,7 @@ use gimlet::event::ActionFormat;
 use gimlet::plan::Planning;
 use serde::Deserialize;
 
-use super::{ExecutorChoice, McpArgs, RootArgs, seconds};
+use super::{ExecutorChoice, McpArgs, RootArgs, SandboxArgs, seconds};
 use crate::trace::Told;
 
 #[derive(Debug, Args)]
@@ -21,9 +21,35 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunOptions {
     #[command(flatten)]
+    pub(crate) work: WorkOptions,
+    /// Name of a conversation to begin or go on with; approvals "for the session" are good in it.
+    #[arg(long, value_name = "NAME", value_parser = session_name)]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+    /// Print every event as a line of JSON.
+    #[arg(long, conflicts_with_all = ["quiet", "verbose", "debug"])]
+    pub(crate) json: bool,
+    /// Print the answer and nothing else.
+    #[arg(short, long, conflicts_with_all = ["verbose", "debug"])]
+    pub(crate) quiet: bool,
+    /// Also tell what the runtime says to the model.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Tell every step: seconds, arguments, first lines of results, tokens.
+    #[arg(short, long)]
+    pub(crate) debug: bool,
+}
+
+/// How an agent works, whoever watches it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct WorkOptions {
+    #[command(flatten)]
     pub(crate) model: ModelOptions,
     #[command(flatten)]
     pub(crate) root: RootArgs,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
     pub(crate) mcp: McpArgs,
     /// The agent of the configuration that does the work; see `gimlet agents`.
@@ -42,6 +68,9 @@ pub(crate) struct RunOptions {
     /// Most seconds of work.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
+    /// Most steps of the agent and of all agents below it, together [default: 10 times --max-steps].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) step_budget: Option<u32>,
     /// Most tokens of the whole run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) token_budget: Option<u64>,
@@ -53,29 +82,12 @@ pub(crate) struct RunOptions {
     /// What happens when an approval is needed; `all` never passes a denial.
     #[arg(long, value_enum, default_value = "ask")]
     pub(crate) approve: ApproveMode,
-    /// Name of a conversation to begin or go on with; approvals "for the session" are good in it.
-    #[arg(long, value_name = "NAME", value_parser = session_name)]
-    pub(crate) session: Option<String>,
-    #[command(flatten)]
-    pub(crate) trace: TraceArgs,
     /// Do not offer the project's AGENTS.md to the model [env: AGENT_INSTRUCTIONS].
     #[arg(long)]
     pub(crate) no_instructions: bool,
     /// Let the agent remember things about the project, for later runs [env: MEMORY_ENABLED].
     #[arg(long)]
     pub(crate) memory: bool,
-    /// Print every event as a line of JSON.
-    #[arg(long, conflicts_with_all = ["quiet", "verbose", "debug"])]
-    pub(crate) json: bool,
-    /// Print the answer and nothing else.
-    #[arg(short, long, conflicts_with_all = ["verbose", "debug"])]
-    pub(crate) quiet: bool,
-    /// Also tell what the runtime says to the model.
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-    /// Tell every step: seconds, arguments, first lines of results, tokens.
-    #[arg(short, long)]
-    pub(crate) debug: bool,
 }
 
 /// Whether and what spans tell of a run.
@@ -112,7 +124,9 @@ impl RunOptions {
             (false, false) => Told::WhenNamed,
         }
     }
+}
 
+impl WorkOptions {
     /// How the agent acts, given how its model would.
     pub(crate) fn acting(&self, otherwise: ActionFormat) -> ActionFormat {
         match (self.action, self.executor) {
@@ -130,9 +144,8 @@ pub(crate) struct ModelOptions {
     /// configuration [env: MODEL_ID] [default: the best that Ollama has].
     #[arg(short, long, value_name = "ID")]
     pub(crate) model: Option<String>,
-    /// Address of the model server [env: MODEL_API_BASE] [default: the provider's own].
-    #[arg(long, value_name = "URL")]
-    pub(crate) api_base: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// Randomness of the replies [env: MODEL_TEMPERATURE] [default: 0.1].
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub(crate) temperature: Option<f32>,
@@ -141,16 +154,12 @@ pub(crate) struct ModelOptions {
     pub(crate) max_tokens: Option<u32>,
 }
 
-impl ModelOptions {
-    /// These, and what the others say beyond them.
-    pub(crate) fn or(self, others: ModelOptions) -> ModelOptions {
-        ModelOptions {
-            model: self.model.or(others.model),
-            api_base: self.api_base.or(others.api_base),
-            temperature: self.temperature.or(others.temperature),
-            max_tokens: self.max_tokens.or(others.max_tokens),
-        }
-    }
+/// Where models are.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ServerArgs {
+    /// Address of the model server [env: MODEL_API_BASE] [default: the provider's own].
+    #[arg(long, value_name = "URL", global = true)]
+    pub(crate) api_base: Option<String>,
 }
 
 /// What Python code may import.
@@ -168,6 +177,25 @@ pub(crate) enum Action {
     Tools,
     /// The model writes Python in which tools are functions.
     Code,
+}
+
+impl Action {
+    /// As it is named on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Action::Tools => "tools",
+            Action::Code => "code",
+        }
+    }
+}
+
+impl From<ActionFormat> for Action {
+    fn from(format: ActionFormat) -> Action {
+        match format {
+            ActionFormat::Tools => Action::Tools,
+            ActionFormat::Code => Action::Code,
+        }
+    }
 }
 
 impl From<Action> for ActionFormat {
@@ -202,6 +230,7 @@ pub(crate) struct DemoArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("no_instructions", |arg| arg.hide(true)))]
 pub(crate) struct ResumeArgs {
     /// The run: its id, the beginning or end of one, or `last`.
     pub(crate) run: String,

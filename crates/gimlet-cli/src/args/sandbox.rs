@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 
 /// How commands are confined.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SandboxArgs {
     /// What commands may change without being asked about [default: workspace-write].
     #[arg(
@@ -12,37 +12,12 @@ pub(crate) struct SandboxArgs {
         value_enum,
         value_name = "PROFILE",
         env = "SANDBOX_PROFILE",
-        default_value = "workspace-write",
-        global = true
+        default_value = "workspace-write"
     )]
     #[arg(hide_default_value = true)]
     pub(crate) sandbox: CommandProfile,
-    /// What confines them.
-    #[arg(
-        long,
-        value_enum,
-        value_name = "JAIL",
-        env = "SANDBOX_JAIL",
-        default_value = "auto",
-        global = true,
-        hide = true
-    )]
-    pub(crate) jail: JailChoice,
-    /// Most memory of a command and all it starts, in megabytes.
-    #[arg(
-        long,
-        value_name = "MB",
-        env = "SANDBOX_MEMORY",
-        default_value_t = 8192,
-        global = true,
-        hide = true
-    )]
-    #[arg(value_parser = clap::value_parser!(u32).range(64..))]
-    pub(crate) command_memory: u32,
-    /// Most processor time of each process of a command, in seconds [default: an hour of every processor].
-    #[arg(long, value_name = "S", env = "SANDBOX_CPU", global = true, hide = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) command_cpu: Option<u64>,
+    #[command(flatten)]
+    pub(crate) jail: JailArgs,
     /// Where patches are checked [default: auto].
     #[arg(
         long,
@@ -50,26 +25,36 @@ pub(crate) struct SandboxArgs {
         value_name = "WHERE",
         env = "SANDBOX_VALIDATION",
         hide_short_help = true,
-        default_value = "auto",
-        global = true
+        default_value = "auto"
     )]
     #[arg(hide_default_value = true)]
     pub(crate) validation: Validation,
     /// A command that must succeed with a patch in place before it is offered, such as `pytest -q` [env: SANDBOX_TESTS].
-    #[arg(long, value_name = "CMD", hide_short_help = true, global = true)]
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
     pub(crate) validation_tests: Option<String>,
 }
 
-impl Default for SandboxArgs {
+/// The jail around commands, and what they may take of the machine.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct JailArgs {
+    /// What confines commands.
+    #[arg(long, value_enum, value_name = "JAIL", env = "SANDBOX_JAIL", default_value = "auto", hide = true)]
+    pub(crate) jail: JailChoice,
+    /// Most memory of a command and all it starts, in megabytes.
+    #[arg(long, value_name = "MB", env = "SANDBOX_MEMORY", default_value_t = COMMAND_MEMORY, hide = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(64..))]
+    pub(crate) command_memory: u32,
+    /// Most processor time of each process of a command, in seconds [default: an hour of every processor].
+    #[arg(long, value_name = "S", env = "SANDBOX_CPU", hide = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) command_cpu: Option<u64>,
+}
+
+const COMMAND_MEMORY: u32 = 8192;
+
+impl Default for JailArgs {
     fn default() -> Self {
-        SandboxArgs {
-            sandbox: CommandProfile::default(),
-            jail: JailChoice::default(),
-            command_memory: 8192,
-            command_cpu: None,
-            validation: Validation::default(),
-            validation_tests: None,
-        }
+        JailArgs { jail: JailChoice::default(), command_memory: COMMAND_MEMORY, command_cpu: None }
     }
 }
 
@@ -132,7 +117,7 @@ impl ExecutorChoice {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
     /// Show which isolation layers this machine has.
-    Status,
+    Status(JailArgs),
     /// Build the image of the Docker sandbox.
     Build {
         /// Print the Dockerfile instead.

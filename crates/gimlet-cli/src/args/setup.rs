@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{JsonArgs, ModelOptions, RootArgs};
+use super::{JailArgs, JsonArgs, ModelOptions, RootArgs};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -15,6 +15,9 @@ pub(crate) enum ConfigCommand {
         /// Most steps.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         max_steps: Option<u32>,
+        /// A command that must succeed with a patch in place before it is offered.
+        #[arg(long, value_name = "CMD")]
+        validation_tests: Option<String>,
         #[command(flatten)]
         json: JsonArgs,
     },
@@ -33,6 +36,8 @@ pub(crate) struct DoctorArgs {
     pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) model: ModelOptions,
+    #[command(flatten)]
+    pub(crate) jail: JailArgs,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -70,14 +75,16 @@ pub(crate) enum PolicyCommand {
         no_jail: bool,
         #[command(flatten)]
         json: JsonArgs,
+        #[command(flatten)]
+        root: RootArgs,
     },
     /// Show the rules in force, where each stands, and what was answered with "always".
-    Show,
+    Show(RootArgs),
     /// Take back an answer that was given with "always".
     Forget {
         /// Its name, as `gimlet policy show` tells it.
         id: String,
     },
     /// Run every rule's own examples.
-    Test,
+    Test(RootArgs),
 }

@@ -7,7 +7,7 @@ use gimlet::approval::Asking;
 use gimlet::plan::Planning;
 use serde_json::{Value, json};
 
-use crate::args::{Action, AgentsCommand, JsonArgs, McpArgs, RootArgs};
+use crate::args::{AgentsCommand, JsonArgs, McpArgs, RootArgs};
 use crate::config::{AgentEntry, Agents, Settings, shown};
 use crate::diagnostics;
 use crate::exit::ExitStatus;
@@ -70,8 +70,9 @@ fn list(agents: &Agents) -> anyhow::Result<()> {
 /// What sets an agent apart, in a few words each.
 fn traits(entry: &AgentEntry) -> Vec<String> {
     let mut traits = vec![entry.model.as_ref().map_or("the run's model", |model| &model.word).to_owned()];
-    traits.extend(entry.action.map(|action| action_word(action).to_owned()));
+    traits.extend(entry.action.map(|action| action.name().to_owned()));
     traits.extend(entry.max_steps.map(|steps| format!("{steps} steps")));
+    traits.extend(entry.step_budget.map(|steps| format!("{steps} steps together")));
     traits.extend(entry.timeout.map(|seconds| format!("{seconds} s")));
     traits.extend(entry.token_budget.map(|tokens| format!("{tokens} tokens")));
     traits.push(match &entry.tools {
@@ -88,13 +89,6 @@ fn traits(entry: &AgentEntry) -> Vec<String> {
 
 fn words<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(", ")
-}
-
-fn action_word(action: Action) -> &'static str {
-    match action {
-        Action::Tools => "tools",
-        Action::Code => "code",
-    }
 }
 
 fn approve_word(asking: Asking) -> Option<&'static str> {
@@ -160,12 +154,13 @@ fn as_json(entry: &AgentEntry, trusted: bool) -> Value {
     let fields = [
         ("name", Some(json!(entry.name))),
         ("description", text(&entry.description)),
-        ("action", entry.action.map(|action| json!(action_word(action)))),
+        ("action", entry.action.map(|action| json!(action.name()))),
         ("model", entry.model.as_ref().map(|model| json!(model.word))),
         // By way of text, so that 0.2 is not shown as 0.20000000298.
         ("temperature", entry.temperature.and_then(|t| t.to_string().parse::<f64>().ok()).map(Value::from)),
         ("max_tokens", entry.max_tokens.map(Value::from)),
         ("max_steps", entry.max_steps.map(Value::from)),
+        ("step_budget", entry.step_budget.map(Value::from)),
         ("timeout", entry.timeout.map(Value::from)),
         ("token_budget", entry.token_budget.map(Value::from)),
         ("plan", entry.plan.map(plan_json)),

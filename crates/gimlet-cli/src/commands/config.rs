@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::args::{ConfigCommand, JsonArgs, RootArgs};
+use crate::args::{ConfigCommand, JsonArgs, RootArgs, SandboxArgs};
 use crate::config::{
     Flags, Origin, PROJECT_FILE, Row, Settings, Source, USER_FILE, Whose, secrets, shown, template,
 };
@@ -19,8 +19,8 @@ use crate::world::Place;
 pub(crate) fn config(command: Option<ConfigCommand>, root: &RootArgs) -> anyhow::Result<ExitStatus> {
     let (flags, json) = match command {
         Some(ConfigCommand::Init { user }) => return init(user, root),
-        Some(ConfigCommand::Show { model, max_steps, json: JsonArgs { json } }) => {
-            let sandbox = root.sandbox.clone();
+        Some(ConfigCommand::Show { model, max_steps, validation_tests, json: JsonArgs { json } }) => {
+            let sandbox = SandboxArgs { validation_tests, ..SandboxArgs::default() };
             (Flags { root: root.root.clone(), sandbox, max_steps, ..Flags::from(&model) }, json)
         }
         None => (Flags::from(root), false),

@@ -189,6 +189,7 @@ fn answer(to: &mut String, finished: &Finished) -> std::fmt::Result {
         FinishState::MaxSteps => " (out of steps)",
         FinishState::Timeout => " (out of time)",
         FinishState::TokenBudget => " (out of tokens)",
+        FinishState::StepBudget => " (out of shared steps)",
         FinishState::Failed => " (failed)",
     };
     writeln!(to, "## Answer{how}\n\n{}\n", finished.answer.trim())?;

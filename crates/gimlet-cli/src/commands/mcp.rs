@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::stricter;
-use crate::args::{ApproveMode, JsonArgs, McpArgs, McpCommand, McpServeArgs, RootArgs, RunOptions};
+use crate::args::{ApproveMode, JsonArgs, McpArgs, McpCommand, McpServeArgs, RootArgs, WorkOptions};
 use crate::config::{Settings, shown};
 use crate::conversation;
 use crate::diagnostics;
@@ -189,7 +189,7 @@ impl Approver for Waiting {
 
 /// Works on whole tasks as `gimlet run` does.
 struct Worker {
-    options: RunOptions,
+    options: WorkOptions,
     /// Tools of the configured MCP servers, which are started with the first task and serve all of them.
     foreign: OnceCell<Vec<Arc<dyn Tool>>>,
 }

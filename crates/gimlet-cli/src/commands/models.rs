@@ -4,8 +4,8 @@ use std::io::Write;
 
 use gimlet_models::catalog::{Families, choose, probe, table::table};
 
-use crate::args::{ModelOptions, ModelsCommand};
-use crate::config::Settings;
+use crate::args::{ModelsCommand, ServerArgs};
+use crate::config::{Flags, Settings};
 use crate::diagnostics;
 use crate::exit::{ExitStatus, UsageError};
 use crate::models;
@@ -16,16 +16,12 @@ use crate::style::DIM;
 const ROUNDS: u32 = 3;
 
 /// Lists or grades models.
-pub(crate) async fn models(
-    command: Option<ModelsCommand>,
-    options: ModelOptions,
-) -> anyhow::Result<ExitStatus> {
-    let (options, probed) = match command {
-        None => (options, None),
-        Some(ModelsCommand::List { options: more }) => (more.or(options), None),
-        Some(ModelsCommand::Probe { name, options: more }) => (more.or(options), Some(name)),
+pub(crate) async fn models(command: Option<ModelsCommand>, server: ServerArgs) -> anyhow::Result<ExitStatus> {
+    let (flags, probed) = match command {
+        None | Some(ModelsCommand::List) => (Flags::from(&server), None),
+        Some(ModelsCommand::Probe { name, options }) => (Flags::from(&options), Some(name)),
     };
-    let settings = Settings::load(&options)?;
+    let settings = Settings::load(flags)?;
     diagnostics::start(&settings);
     match probed {
         None => list(&settings).await,

@@ -19,15 +19,15 @@ use crate::world::Place;
 const COMMAND_TOOLS: [&str; 2] = ["run_cmd", "run_tests"];
 
 /// Checks a command, or shows or tests the rules.
-pub(crate) fn policy(command: PolicyCommand, root: &RootArgs) -> anyhow::Result<ExitStatus> {
-    let place = || Place::to_look_at(&Settings::load(root)?);
+pub(crate) fn policy(command: PolicyCommand) -> anyhow::Result<ExitStatus> {
+    let place = |root: &RootArgs| Place::to_look_at(&Settings::load(root)?);
     match command {
-        PolicyCommand::Check { command, no_jail, json } => {
+        PolicyCommand::Check { command, no_jail, json, root } => {
             let jail = if no_jail { Jail::Absent } else { Jail::Active };
-            check(&place()?, &command.join(" "), jail, json.json)
+            check(&place(&root)?, &command.join(" "), jail, json.json)
         }
-        PolicyCommand::Show => show(&place()?),
-        PolicyCommand::Test => test(&place()?),
+        PolicyCommand::Show(root) => show(&place(&root)?),
+        PolicyCommand::Test(root) => test(&place(&root)?),
         PolicyCommand::Forget { id } => forget(&id),
     }
 }

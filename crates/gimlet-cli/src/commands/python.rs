@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::approver::CliApprover;
 use crate::args::{ApproveMode, ExecutorChoice, PythonArgs};
-use crate::config::Settings;
+use crate::config::{Flags, Settings};
 use crate::exit::{ExitStatus, UsageError};
 use crate::world::{self, Place};
 use crate::{front, home, isolation};
@@ -31,7 +31,7 @@ pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
         memory: u64::from(args.memory) << 20,
         ..Limits::default()
     };
-    let settings = Settings::load(&args.root)?;
+    let settings = Settings::load(Flags { sandbox: args.sandbox, ..Flags::from(&args.root) })?;
     let executor: Arc<dyn Executor> = match args.executor.unwrap_or_default() {
         // One session needs no nest: it would load what the worker loads, only later.
         ExecutorChoice::Python => {

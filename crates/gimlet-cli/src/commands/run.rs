@@ -30,6 +30,11 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
 
 /// Carries on a run, or goes on with a conversation.
 pub(crate) async fn resume(args: ResumeArgs) -> anyhow::Result<ExitStatus> {
+    if args.options.work.no_instructions {
+        return Err(
+            UsageError::new("`--no-instructions` is for a new run; this one has read them, or not").into()
+        );
+    }
     let json = args.options.json;
     let mut conversation = Conversation::open(&args.run, args.options).await?;
     let message = match args.message {

@@ -110,6 +110,7 @@ fn story(event: &Event) -> Option<String> {
                 FinishState::MaxSteps => " (out of steps)",
                 FinishState::Timeout => " (out of time)",
                 FinishState::TokenBudget => " (out of tokens)",
+                FinishState::StepBudget => " (out of shared steps)",
                 FinishState::Failed => " (failed)",
             };
             Some(format!(

@@ -5,8 +5,8 @@ use std::io::Write;
 use gimlet_sandbox::docker::{self, DockerError, Engine};
 use gimlet_sandbox::jail;
 
-use crate::args::{RootArgs, SandboxArgs, SandboxCommand};
-use crate::config::Settings;
+use crate::args::{JailArgs, RootArgs, SandboxArgs, SandboxCommand};
+use crate::config::{Flags, Settings};
 use crate::exit::{ExitStatus, UsageError, hint_of};
 use crate::isolation;
 use crate::style::{DIM, GOOD, WARNING};
@@ -22,10 +22,15 @@ pub(crate) struct Row {
 }
 
 /// Shows the layers, or builds the image.
-pub(crate) async fn sandbox(command: Option<SandboxCommand>, root: &RootArgs) -> anyhow::Result<ExitStatus> {
-    match command.unwrap_or(SandboxCommand::Status) {
-        SandboxCommand::Status => {
-            let rows = rows(&Settings::load(root)?).await;
+pub(crate) async fn sandbox(
+    command: Option<SandboxCommand>,
+    root: &RootArgs,
+    jail: JailArgs,
+) -> anyhow::Result<ExitStatus> {
+    match command.unwrap_or(SandboxCommand::Status(jail)) {
+        SandboxCommand::Status(jail) => {
+            let sandbox = SandboxArgs { jail, ..SandboxArgs::default() };
+            let rows = rows(&Settings::load(Flags { sandbox, ..Flags::from(root) })?).await;
             let mut stdout = anstream::stdout().lock();
             for row in rows {
                 let (style, mark, text) = match &row.state {
@@ -49,10 +54,10 @@ pub(crate) async fn sandbox(command: Option<SandboxCommand>, root: &RootArgs) ->
 
 /// The isolation layers of this machine, for `sandbox status` and `doctor`.
 pub(crate) async fn rows(settings: &Settings) -> Vec<Row> {
-    let jail = match isolation::find(&settings.root, &settings.sandbox) {
+    let jail = match isolation::find(&settings.root, &settings.sandbox.jail) {
         Ok(found) => Row {
             name: "commands",
-            state: Ok(format!("jailed by {}; {}", found.mechanism.name(), limits(&settings.sandbox))),
+            state: Ok(format!("jailed by {}; {}", found.mechanism.name(), limits(&settings.sandbox.jail))),
             hint: (!found.weaknesses.is_empty()).then(|| {
                 format!(
                     "{}; bubblewrap would do better (apt install bubblewrap)",
@@ -70,7 +75,7 @@ pub(crate) async fn rows(settings: &Settings) -> Vec<Row> {
 }
 
 /// What is enforced of a command's use of the machine, and by whom.
-fn limits(args: &SandboxArgs) -> String {
+fn limits(args: &JailArgs) -> String {
     let limits = isolation::limits(args);
     format!(
         "at most {} MB and {} processes (measured every {} ms), {} s of processor time each (by the kernel)",
@@ -91,7 +96,7 @@ async fn docker_row(settings: &Settings) -> Row {
     let asked = async {
         let engine = Engine::connect(config).await?;
         let version = engine.version().await?;
-        engine.image().await?;
+        engine.ready().await?;
         Ok::<_, DockerError>(format!("engine {version} at {host}, image {}", engine.image_name()))
     };
     match asked.await {

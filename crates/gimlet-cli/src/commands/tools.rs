@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::approver::CliApprover;
 use crate::args::{ApproveMode, JsonArgs, McpArgs, RootArgs, ToolsCommand, TraceArgs};
-use crate::config::Settings;
+use crate::config::{Flags, Settings};
 use crate::diagnostics;
 use crate::exit::{ExitStatus, UsageError};
 use crate::mcp::Loudness;
@@ -29,7 +29,11 @@ pub(crate) async fn tools(
     root: &RootArgs,
     mcp: &McpArgs,
 ) -> anyhow::Result<ExitStatus> {
-    let settings = Settings::load(root)?;
+    let mut flags = Flags::from(root);
+    if let Some(ToolsCommand::Call { sandbox, .. }) = &command {
+        flags.sandbox = sandbox.clone();
+    }
+    let settings = Settings::load(flags)?;
     let mut place = match command {
         Some(ToolsCommand::Call { .. }) => {
             trace::begin(&settings, &TraceArgs::default(), Told::WhenNamed)?;
@@ -47,7 +51,7 @@ pub(crate) async fn tools(
             list(&tools.iter().map(|tool| tool.spec()).collect::<Vec<_>>(), json)
         }
         ToolsCommand::Show { name } => show(&tools.iter().map(|tool| tool.spec()).collect::<Vec<_>>(), &name),
-        ToolsCommand::Call { name, args, approve } => call(&place, name, &args, approve).await,
+        ToolsCommand::Call { name, args, approve, sandbox: _ } => call(&place, name, &args, approve).await,
     }
 }
 

@@ -50,6 +50,9 @@ keys! {
     MODEL_REQUESTS_PER_MINUTE: "MODEL_REQUESTS_PER_MINUTE", "model.requests_per_minute", None,
         "(no limit local, 60 hosted)", "60", "Most requests to the model in a minute.";
     AGENT_MAX_STEPS: "AGENT_MAX_STEPS", "agent.max_steps", Some("--max-steps"), "25", "", "Most steps of a run.";
+    AGENT_MAX_DEPTH: "AGENT_MAX_DEPTH", "agent.max_depth", None, "4", "", "How deep agents may call agents.";
+    AGENT_MAX_AGENTS: "AGENT_MAX_AGENTS", "agent.max_agents", None, "64", "",
+        "Most agents that are called in a run for a task.";
     AGENT_PLAN: "AGENT_PLAN", "agent.plan", Some("--plan"), "false", "",
         "Have the model plan: true at the start, a number also every so many steps.";
     AGENT_INSTRUCTIONS: "AGENT_INSTRUCTIONS", "agent.instructions", Some("--no-instructions"), "true", "",

@@ -116,17 +116,54 @@ impl Layers {
         key: &'static Key,
         flag: Option<T>,
     ) -> anyhow::Result<Option<Setting<T>>> {
-        let mut found = flag.map(|value| Setting { value, origin: Origin::Flag(key.flag.unwrap_or("flag")) });
-        for (raw, origin) in self.said(key)? {
-            let value = T::read(&raw).ok_or_else(|| wrong(key, &raw, &origin, T::WANTED))?;
-            found.get_or_insert(Setting { value, origin });
-        }
+        let flag = flag.map(|value| Setting { value, origin: Origin::Flag(key.flag.unwrap_or("flag")) });
+        let said = self.words(key)?;
+        let found = flag.or_else(|| said.into_iter().next());
         let (value, origin) = match &found {
             Some(setting) => (Some(setting.value.shown()), setting.origin.clone()),
             None => (None, Origin::Default),
         };
         self.rows.push(Row { key, value, origin });
         Ok(found)
+    }
+
+    /// A bound: what a project's file says that is not trusted counts as far as it tightens what would hold without
+    /// it, and is warned about where it would loosen it.
+    pub(crate) fn bound<T: Value + Copy + Ord>(
+        &mut self,
+        key: &'static Key,
+        default: T,
+        warnings: &mut Vec<String>,
+    ) -> anyhow::Result<Setting<T>> {
+        let mut said = self.words::<T>(key)?;
+        let firm = said.iter().position(|setting| setting.origin.untrusted().is_none());
+        said.truncate(firm.map_or(said.len(), |at| at + 1));
+        let held = match firm.and_then(|_| said.pop()) {
+            Some(setting) => setting,
+            None => Setting { value: default, origin: Origin::Default },
+        };
+        for wish in said.iter().filter(|wish| wish.value > held.value) {
+            warnings.push(format!(
+                "{}: {} would be {} instead of {}, and the file is not trusted",
+                wish.origin,
+                key.path,
+                wish.value.shown(),
+                held.value.shown()
+            ));
+        }
+        let found = said.into_iter().find(|wish| wish.value <= held.value).unwrap_or(held);
+        self.rows.push(Row { key, value: Some(found.value.shown()), origin: found.origin.clone() });
+        Ok(found)
+    }
+
+    /// What is said about a setting, understood, the strongest word first. Every word must make sense.
+    fn words<T: Value>(&self, key: &'static Key) -> anyhow::Result<Vec<Setting<T>>> {
+        let mut words = Vec::new();
+        for (raw, origin) in self.said(key)? {
+            let value = T::read(&raw).ok_or_else(|| wrong(key, &raw, &origin, T::WANTED))?;
+            words.push(Setting { value, origin });
+        }
+        Ok(words)
     }
 
     /// The setting, or its default.

@@ -21,13 +21,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use gimlet::guard::Truncation;
+use gimlet::limits::Limits;
 use gimlet::plan::Planning;
 use gimlet_models::transport::is_loopback;
 use gimlet_models::{Base, Url};
 use gimlet_tools::read_file::Page;
 use serde::de::DeserializeOwned;
 
-use crate::args::{ModelOptions, RootArgs, RunOptions, SandboxArgs};
+use crate::args::{ModelOptions, RootArgs, RunOptions, SandboxArgs, ServerArgs, WorkOptions};
 use crate::exit::UsageError;
 use crate::home;
 use layers::{DotEnv, Layers};
@@ -71,30 +72,40 @@ impl From<&ModelOptions> for Flags {
     fn from(options: &ModelOptions) -> Flags {
         Flags {
             model: options.model.clone(),
-            api_base: options.api_base.clone(),
             temperature: options.temperature,
             max_tokens: options.max_tokens,
-            ..Flags::default()
+            ..Flags::from(&options.server)
         }
+    }
+}
+
+impl From<&ServerArgs> for Flags {
+    fn from(args: &ServerArgs) -> Flags {
+        Flags { api_base: args.api_base.clone(), ..Flags::default() }
     }
 }
 
 impl From<&RootArgs> for Flags {
     fn from(args: &RootArgs) -> Flags {
-        Flags { root: args.root.clone(), sandbox: args.sandbox.clone(), ..Flags::default() }
+        Flags { root: args.root.clone(), ..Flags::default() }
     }
 }
 
 impl From<&RunOptions> for Flags {
     fn from(options: &RunOptions) -> Flags {
+        Flags { trace: options.trace.wish(), ..Flags::from(&options.work) }
+    }
+}
+
+impl From<&WorkOptions> for Flags {
+    fn from(options: &WorkOptions) -> Flags {
         Flags {
             root: options.root.root.clone(),
             max_steps: options.max_steps,
             plan: options.plan,
-            trace: options.trace.wish(),
             instructions: options.no_instructions.then_some(false),
             memory: options.memory.then_some(true),
-            sandbox: options.root.sandbox.clone(),
+            sandbox: options.sandbox.clone(),
             ..Flags::from(&options.model)
         }
     }
@@ -111,6 +122,8 @@ pub(crate) struct Settings {
     max_tokens: Option<Setting<u32>>,
     requests_per_minute: Option<Setting<NonZeroU32>>,
     pub(crate) max_steps: Setting<u32>,
+    max_depth: Setting<usize>,
+    max_agents: Setting<u32>,
     pub(crate) plan: Setting<Planning>,
     pub(crate) instructions: Setting<bool>,
     pub(crate) memory_enabled: Setting<bool>,
@@ -171,6 +184,7 @@ impl Settings {
             }
             None => None,
         };
+        let limits = Limits::default();
         let cut = Truncation::default();
         let page = Page::default();
         Ok(Settings {
@@ -180,11 +194,9 @@ impl Settings {
             temperature: layers.find(&key::MODEL_TEMPERATURE, flags.temperature.map(Temperature))?,
             max_tokens: layers.find(&key::MODEL_MAX_TOKENS, flags.max_tokens)?,
             requests_per_minute: layers.find(&key::MODEL_REQUESTS_PER_MINUTE, None)?,
-            max_steps: layers.get(
-                &key::AGENT_MAX_STEPS,
-                flags.max_steps,
-                gimlet::limits::Limits::default().max_steps,
-            )?,
+            max_steps: layers.get(&key::AGENT_MAX_STEPS, flags.max_steps, limits.max_steps)?,
+            max_depth: layers.bound(&key::AGENT_MAX_DEPTH, limits.max_depth, &mut warnings)?,
+            max_agents: layers.bound(&key::AGENT_MAX_AGENTS, limits.max_agents, &mut warnings)?,
             plan: layers.get(&key::AGENT_PLAN, flags.plan, Planning::Never)?,
             instructions: layers.get(&key::AGENT_INSTRUCTIONS, flags.instructions, true)?,
             memory_enabled: layers.get(&key::MEMORY_ENABLED, flags.memory, false)?,
@@ -289,6 +301,11 @@ impl Settings {
             requests_per_minute: self.requests_per_minute.as_ref().map(|setting| setting.value),
             ..gimlet_models::Settings::default()
         }
+    }
+
+    /// What holds for any agent that says nothing else.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { max_depth: self.max_depth.value, max_agents: self.max_agents.value, ..Limits::default() }
     }
 
     /// How much tools may return, and how long code may compute.

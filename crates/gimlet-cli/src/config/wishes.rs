@@ -30,6 +30,8 @@ pub(crate) fn ask_for(path: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Wish>> {
             for key in [
                 &key::MODEL_ID,
                 &key::MODEL_API_BASE,
+                &key::AGENT_MAX_DEPTH,
+                &key::AGENT_MAX_AGENTS,
                 &key::MEMORY_EMBEDDINGS,
                 &key::PHOENIX_ENDPOINT,
                 &key::SANDBOX_IMAGE,
@@ -87,6 +89,8 @@ fn wish(key: &key::Key, raw: &Raw, line: usize) -> Option<Wish> {
         "SANDBOX_IMAGE" => format!("runs code in the image {raw}"),
         "SANDBOX_TESTS" => format!("runs {raw} with every patch"),
         "MEMORY_EMBEDDINGS" => format!("has what was remembered read by the model {raw}"),
+        "AGENT_MAX_DEPTH" => format!("has agents call agents {raw} deep"),
+        "AGENT_MAX_AGENTS" => format!("has up to {raw} agents at work for a task"),
         "MODEL_ID" => format!("chooses the model {raw}"),
         _ => return None,
     };

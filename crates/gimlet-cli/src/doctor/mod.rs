@@ -11,7 +11,7 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::DoctorArgs;
+use crate::args::{DoctorArgs, SandboxArgs};
 use crate::config::{Flags, Settings};
 use crate::exit::{ExitStatus, hint_of};
 use crate::style::{BOLD, DIM, ERROR, GOOD, WARNING};
@@ -88,7 +88,7 @@ impl Report {
 /// Checks everything.
 pub(crate) async fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitStatus> {
     let mut report = Report { rows: Vec::new(), json: args.json.json };
-    let sandbox = args.root.sandbox.clone();
+    let sandbox = SandboxArgs { jail: args.jail.clone(), ..SandboxArgs::default() };
     let flags = Flags { root: args.root.root.clone(), sandbox, ..Flags::from(&args.model) };
     match Settings::load(flags) {
         Err(error) => report.add([Row::failed("settings", &error, "mend the file it names")])?,

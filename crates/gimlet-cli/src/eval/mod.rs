@@ -17,7 +17,6 @@ mod transcript;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{EvalArgs, EvalMode};
@@ -103,11 +102,10 @@ fn tries<'a>(args: &EvalArgs, tasks: &[&'a Task]) -> Vec<(Try, &'a Task)> {
     for repetition in 1..=args.repeat {
         for model in models {
             for action in &args.action {
-                let action = action.to_possible_value().map(|value| value.get_name().to_owned());
                 let contender = Contender {
                     agent: "gimlet".into(),
                     model: model.clone(),
-                    action: action.unwrap_or_default(),
+                    action: action.name().to_owned(),
                 };
                 tries.extend(tasks.iter().map(|task| {
                     let attempt = Try { contender: contender.clone(), task: task.id.clone(), repetition };

@@ -138,7 +138,10 @@ impl Transcript {
                 self.seconds = finished.seconds;
                 self.ended = match finished.state {
                     FinishState::Answered => Ended::Answered,
-                    FinishState::MaxSteps | FinishState::Timeout | FinishState::TokenBudget => Ended::Limited,
+                    FinishState::MaxSteps
+                    | FinishState::Timeout
+                    | FinishState::TokenBudget
+                    | FinishState::StepBudget => Ended::Limited,
                     FinishState::Failed => Ended::Broken,
                 };
             }

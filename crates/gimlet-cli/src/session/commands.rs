@@ -225,8 +225,8 @@ impl Session {
             self.conversation.store.close_run(id);
         }
         let mut options = self.conversation.options.clone();
-        options.model.model = Some(self.conversation.asked_as.clone());
-        options.root.root = Some(self.conversation.place.path().to_owned());
+        options.work.model.model = Some(self.conversation.asked_as.clone());
+        options.work.root.root = Some(self.conversation.place.path().to_owned());
         self.conversation = Conversation::fresh(options).await?;
         self.behind.clear();
         self.say(&format!("{DIM}a new conversation{DIM:#}"))

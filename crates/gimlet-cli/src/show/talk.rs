@@ -375,8 +375,12 @@ fn compacted(made: &Compacted) -> String {
 pub(crate) fn summary(run: &str, finished: &Finished) -> String {
     let plural = |n: u64, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
     let mut lines = footer(&finished.work);
+    let below = match finished.steps_below {
+        0 => String::new(),
+        steps => format!(" and {steps} of agents below"),
+    };
     lines.push(format!(
-        "{DIM}{}, {}{}, {:.1} s · run {run}{DIM:#}",
+        "{DIM}{}{below}, {}{}, {:.1} s · run {run}{DIM:#}",
         plural(finished.steps.into(), "step"),
         plural(finished.usage.total(), "token"),
         cached(&finished.usage),

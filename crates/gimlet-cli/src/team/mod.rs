@@ -13,7 +13,7 @@ use gimlet::limits::Limits;
 use gimlet::plan::Planning;
 use gimlet::state::State;
 
-use crate::args::{ExecutorChoice, RunOptions};
+use crate::args::{ExecutorChoice, WorkOptions};
 use crate::config::{AgentEntry, Agents, DEFAULT_AGENT, Origin, Settings};
 use crate::exit::UsageError;
 use crate::models::{self, Found};
@@ -53,7 +53,11 @@ pub(crate) struct Duty<'a> {
 }
 
 /// The agents of a new run.
-pub(crate) async fn fresh(place: &Place, settings: &Settings, options: &RunOptions) -> anyhow::Result<Ready> {
+pub(crate) async fn fresh(
+    place: &Place,
+    settings: &Settings,
+    options: &WorkOptions,
+) -> anyhow::Result<Ready> {
     let team = Team::of(options.agent.as_deref(), settings, &options.mcp.files)?;
     let mut found = match team.own_model(options) {
         Some(name) => models::find(name, settings).await?,
@@ -76,7 +80,7 @@ pub(crate) async fn fresh(place: &Place, settings: &Settings, options: &RunOptio
 pub(crate) async fn as_before(
     place: &Place,
     settings: &Settings,
-    options: &RunOptions,
+    options: &WorkOptions,
     state: &State,
     started: &Started,
 ) -> anyhow::Result<Ready> {
@@ -110,38 +114,38 @@ impl Team {
     }
 
     /// The model the leading agent names, unless the command line names one.
-    fn own_model(&self, options: &RunOptions) -> Option<&str> {
+    fn own_model(&self, options: &WorkOptions) -> Option<&str> {
         let own = self.lead.as_ref()?.model.as_ref()?;
         options.model.model.is_none().then_some(own.word.as_str())
     }
 
     /// How the leading agent acts, given how its model would.
-    pub(crate) fn action(&self, options: &RunOptions, otherwise: ActionFormat) -> ActionFormat {
+    pub(crate) fn action(&self, options: &WorkOptions, otherwise: ActionFormat) -> ActionFormat {
         options.acting(self.lead.as_ref().map_or(otherwise, |entry| build::acting(entry, otherwise)))
     }
 
     /// What the leading agent may spend on a new task: what the command line says, else its table, else the settings.
-    pub(crate) fn limits(&self, options: &RunOptions, settings: &Settings) -> Limits {
+    pub(crate) fn limits(&self, options: &WorkOptions, settings: &Settings) -> Limits {
         let executor = self.executor(options);
         let own = match &self.lead {
             Some(entry) => entry_limits(entry, executor, settings),
-            None => Limits { max_steps: usual_steps(executor, settings), ..Limits::default() },
+            None => Limits { max_steps: usual_steps(executor, settings), ..settings.limits() },
         };
         said_limits(options, own)
     }
 
     /// When the leading agent plans: as the command line says, else its table, else the settings.
-    fn planning(&self, options: &RunOptions, settings: &Settings) -> Planning {
+    fn planning(&self, options: &WorkOptions, settings: &Settings) -> Planning {
         let own = self.lead.as_ref().and_then(|entry| entry.plan);
         options.plan.or(own).unwrap_or(settings.plan.value)
     }
 
-    fn executor(&self, options: &RunOptions) -> Option<ExecutorChoice> {
+    fn executor(&self, options: &WorkOptions) -> Option<ExecutorChoice> {
         options.executor.or(self.lead.as_ref().and_then(|entry| entry.executor))
     }
 
     /// Changes to the imports that the leading agent's table and the command line make.
-    fn imports(&self, options: &RunOptions) -> Vec<String> {
+    fn imports(&self, options: &WorkOptions) -> Vec<String> {
         let own = self.lead.iter().flat_map(|entry| entry.imports.iter().cloned());
         own.chain(options.imports.imports.iter().cloned()).collect()
     }
@@ -150,7 +154,7 @@ impl Team {
     fn all_imports(
         &self,
         action: ActionFormat,
-        options: &RunOptions,
+        options: &WorkOptions,
         settings: &Settings,
     ) -> anyhow::Result<Vec<String>> {
         match action {
@@ -164,7 +168,7 @@ impl Team {
         &self,
         place: &Place,
         settings: &Settings,
-        options: &RunOptions,
+        options: &WorkOptions,
         found: Found,
         duty: Duty<'_>,
     ) -> anyhow::Result<Arc<Agent>> {
@@ -204,9 +208,10 @@ impl Team {
 fn entry_limits(entry: &AgentEntry, executor: Option<ExecutorChoice>, settings: &Settings) -> Limits {
     Limits {
         max_steps: entry.max_steps.unwrap_or_else(|| usual_steps(executor, settings)),
+        step_budget: entry.step_budget,
         max_seconds: entry.timeout,
         max_tokens: entry.token_budget,
-        ..Limits::default()
+        ..settings.limits()
     }
 }
 
@@ -218,9 +223,10 @@ fn usual_steps(executor: Option<ExecutorChoice>, settings: &Settings) -> u32 {
 }
 
 /// Limits with what the command line says on top.
-pub(crate) fn said_limits(options: &RunOptions, base: Limits) -> Limits {
+pub(crate) fn said_limits(options: &WorkOptions, base: Limits) -> Limits {
     Limits {
         max_steps: options.max_steps.unwrap_or(base.max_steps),
+        step_budget: options.step_budget.or(base.step_budget),
         max_seconds: options.timeout.or(base.max_seconds),
         max_tokens: options.token_budget.or(base.max_tokens),
         ..base

@@ -28,6 +28,9 @@ const KEYS: &[Case] = &[
     ("MODEL_MAX_TOKENS", "model.max_tokens", Some("--max-tokens"), ["1", "2", "3", "4", "5"]),
     ("MODEL_REQUESTS_PER_MINUTE", "model.requests_per_minute", None, ["", "2", "3", "4", "5"]),
     ("AGENT_MAX_STEPS", "agent.max_steps", Some("--max-steps"), ["1", "2", "3", "4", "5"]),
+    // An untrusted project can only tighten these: the values shrink with the layer's strength.
+    ("AGENT_MAX_DEPTH", "agent.max_depth", None, ["", "1", "2", "3", "4"]),
+    ("AGENT_MAX_AGENTS", "agent.max_agents", None, ["", "2", "3", "4", "5"]),
     ("AGENT_PLAN", "agent.plan", None, ["", "4", "true", "false", "3"]),
     ("AGENT_INSTRUCTIONS", "agent.instructions", None, ["", "true", "false", "true", "false"]),
     ("MEMORY_ENABLED", "memory.enabled", None, ["", "true", "false", "true", "false"]),

@@ -59,3 +59,37 @@ fn manual_pages_and_completions_know_every_command() {
         }
     }
 }
+
+#[test]
+fn a_flag_that_a_command_would_not_heed_is_refused() {
+    let project = Project::new();
+    assert_eq!(project.run("[[reply]]\ntext = \"Fine.\"\n", &["--action", "tools"]).code, 0);
+    for line in [
+        "approvals --mcp x",
+        "agents --sandbox read-only",
+        "eval x --root .",
+        "eval x --check --temperature 0",
+        "eval x --prepare y --json",
+        "mcp serve --json",
+        "memory --validation docker",
+        "models list --temperature 0",
+        "models probe a --model b",
+        "policy forget x --root .",
+        "python -c 1 --approve all",
+        "resume last more --action code",
+        "resume last more --no-instructions",
+        "runs list --root .",
+        "sandbox --jail off build",
+        "tools list --jail off",
+    ] {
+        let said = project.say(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(said.code, 2, "{line}: {}{}", said.stdout, said.stderr);
+        assert!(said.stderr.starts_with("error: "), "{line}: {}", said.stderr);
+    }
+    for line in
+        ["agents --root . list", "tools --root . show read_file", "mcp --root . list", "sandbox --jail off"]
+    {
+        let said = project.say(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(said.code, 0, "{line}: {}", said.stderr);
+    }
+}

@@ -282,12 +282,37 @@ fn memory_and_processes_have_limits() {
         let killed = scene.call(&hog, &["--approve", "all", "--command-memory", "300"]);
         assert_eq!(killed["exit"], 137, "{killed}");
         assert!(killed["stderr_tail"].as_str().unwrap().contains("more than 300 MB of memory"), "{killed}");
+        // Children that end all the time must not keep the supervisor from looking.
+        let busy = "while :; do (sleep 0.01 &); done & exec /usr/bin/python3 src/hog.py";
+        let busy = json!({ "cmd": scene.script(busy) });
+        let killed = scene.call(&busy, &["--approve", "all", "--command-memory", "300"]);
+        assert_eq!(killed["exit"], 137, "{killed}");
+        assert!(killed["stderr_tail"].as_str().unwrap().contains("more than 300 MB of memory"), "{killed}");
         let many = "import subprocess\nfor _ in range(2000):\n    subprocess.Popen(['sleep', '98764'])\n";
         fs::write(scene.path("project/src/many.py"), many).unwrap();
         let killed = scene.run("/usr/bin/python3 src/many.py");
         assert_eq!(killed["exit"], 137, "{killed}");
         assert!(killed["stderr_tail"].as_str().unwrap().contains("more than 512 processes"), "{killed}");
         assert_gone("98764");
+    }
+}
+
+#[test]
+fn a_fork_bomb_is_stopped() {
+    // It stops growing by itself, so that a jail that fails does not take the machine with it.
+    let bomb = "import os, time
+def tasks(): return int(open('/proc/loadavg').read().split()[3].split('/')[1])
+most, end = tasks() + 3000, time.monotonic() + 50
+while time.monotonic() < end:
+    if tasks() < most: os.fork()
+    else: time.sleep(1)
+";
+    for scene in scenes().into_iter().filter(|_| has_python()) {
+        fs::write(scene.path("project/src/bomb98765.py"), bomb).unwrap();
+        let killed = scene.run("exec /usr/bin/python3 src/bomb98765.py");
+        assert_eq!(killed["exit"], 137, "{killed}");
+        assert!(killed["stderr_tail"].as_str().unwrap().contains("more than 512 processes"), "{killed}");
+        assert_gone("src/bomb98765.py");
     }
 }
 
@@ -330,12 +355,12 @@ fn a_patch_must_pass_the_tests_on_a_copy() {
     let mut scene = Scene::new("off", None);
     let refused = scene.gimlet(&[
         "tools",
+        "call",
+        "repo_info",
         "--validation",
         "worktree",
         "--validation-tests",
         "true",
-        "call",
-        "repo_info",
     ]);
     let output = { refused }.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -382,6 +407,45 @@ fn repository_code_runs_unasked_only_in_a_jail() {
     assert_eq!(refused["error"], "APPROVAL_DENIED");
     let said = String::from_utf8(scene.gimlet(&["sandbox", "status"]).output().unwrap().stdout).unwrap();
     assert!(said.contains("no jail, so every command asks: the jail is switched off"), "{said}");
+}
+
+/// Without the small helper beside it the program is its own; one in the project itself is never taken.
+#[test]
+fn the_program_is_its_own_helper_where_there_is_no_other() {
+    let gimlet = assert_cmd::cargo::cargo_bin!("gimlet");
+    let beside = gimlet.with_file_name("gimlet-jail");
+    assert!(beside.is_file(), "the small helper is built with the program");
+    for scene in scenes() {
+        let place = scene.path("project/bin");
+        fs::create_dir(&place).unwrap();
+        let (own, evil) = (place.join("gimlet"), place.join("gimlet-jail"));
+        fs::hard_link(gimlet, &own).or_else(|_| fs::copy(gimlet, &own).map(drop)).unwrap();
+        let run = |text: &str| {
+            let args = json!({ "cmd": scene.script(text) }).to_string();
+            let mut command = Command::new(&own);
+            let like = scene.gimlet(&["tools", "call", "run_cmd", &args, "--approve", "all"]);
+            command.args(like.get_args()).env_clear().current_dir(scene.path("project"));
+            command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            if let Some(user) = scene.user {
+                command.uid(user).gid(user);
+            }
+            let output = command.stdin(Stdio::null()).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            serde_json::from_str::<Value>(&text)
+                .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
+        };
+        let outside = scene.path("home/.ssh/id_rsa").display().to_string();
+        for helper in [None, Some("#!/bin/sh\nshift 2\nexec \"$@\"\n")] {
+            if let Some(script) = helper {
+                fs::write(&evil, script).unwrap();
+                fs::set_permissions(&evil, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            assert_eq!(run("echo x >> src/a.txt")["exit"], 0);
+            let refused = run(&format!("cat {outside}"));
+            assert!(refused["exit"].as_i64().is_some_and(|code| code != 0), "{refused}");
+            assert!(!refused.to_string().contains(SECRET), "{refused}");
+        }
+    }
 }
 
 #[test]

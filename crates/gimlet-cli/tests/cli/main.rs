@@ -7,6 +7,7 @@ mod approvals;
 mod config;
 mod context;
 mod demo;
+mod docs;
 mod doctor;
 mod durable;
 mod engines;

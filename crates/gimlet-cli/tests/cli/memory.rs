@@ -344,6 +344,46 @@ fn embeddings_of_the_model_server_find_by_meaning() {
 }
 
 #[test]
+#[ignore = "needs a llama.cpp server that makes vectors, its address in GIMLET_TEST_EMBEDDINGS"]
+fn a_real_server_finds_by_meaning() {
+    let address = std::env::var("GIMLET_TEST_EMBEDDINGS")
+        .unwrap_or_else(|_| panic!("GIMLET_TEST_EMBEDDINGS is not set"));
+    let project = Project::new();
+    project.config(&format!(
+        "[memory]\nenabled = true\nembeddings = \"vectors\"\n[models.vectors]\nid = \"llamacpp/default\"\napi_base = \"{address}\"\n"
+    ));
+    for text in [
+        "The integration suite needs a PostgreSQL server on port 5432.",
+        "Releases are tagged on Fridays by the maintainers.",
+        // More tokens than the server takes at once, but for how it begins.
+        format!("{}{}", "Everything is told in two languages. ".repeat(7), "漢字".repeat(400)).as_str(),
+        "The logo was drawn by hand in Inkscape.",
+        "Dogs bark at night near the kennel.",
+        "The cat sleeps on the warm windowsill all day.",
+    ] {
+        tool(&project, "remember", &json!({ "text": text }));
+    }
+    // A slow machine gets on with every search.
+    let caught_up = (0..10).any(|_| listed(&project, &["search", "anything"])["warning"].is_null());
+    assert!(caught_up, "{}", listed(&project, &["search", "anything"]));
+    // Not a word in common.
+    for (question, answer) in [
+        ("Which database must run before testing?", "The integration suite"),
+        ("When do new versions come out?", "Releases are tagged"),
+        ("Puppies howl outside every evening.", "Dogs bark"),
+    ] {
+        let found = listed(&project, &["search", question]);
+        assert_eq!(found["ranking"], "words_and_meaning", "{found}");
+        assert!(found["notes"][0]["text"].as_str().unwrap().starts_with(answer), "{question}: {found}");
+    }
+    // The same in the hands of an agent.
+    let script = "[[reply]]\ncalls = [{ name = \"recall\", args = { query = \"When do new versions come out?\", limit = 1 } }]\n\
+                  [[reply]]\nexpect = [\"Releases are tagged on Fridays\", \"words_and_meaning\"]\ntext = \"On Fridays.\"\n";
+    let said = project.run(script, &[]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "On Fridays.\n"), "{}", said.stderr);
+}
+
+#[test]
 fn a_projects_file_cannot_send_notes_away_unasked() {
     let project = Project::new();
     project.file("gimlet.toml", "[memory]\nenabled = true\nembeddings = \"openai/text-embedding-3-small\"\n");

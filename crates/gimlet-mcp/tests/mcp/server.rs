@@ -132,6 +132,7 @@ impl Tasks for Worker {
                             value: None,
                             state: FinishState::Answered,
                             steps: 2,
+                            steps_below: 0,
                             usage: Default::default(),
                             seconds: 0.0,
                             notes: Vec::new(),

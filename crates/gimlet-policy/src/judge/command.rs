@@ -2,7 +2,6 @@
 
 use super::finding::{Finding, Level, Structural};
 use super::{Io, Judge, MAX_NESTING, Traits, basename};
-use crate::glob;
 use crate::rules::flags::{self, Order};
 use crate::rules::{Author, Inner, Rule, Say, Wrapper, builtin};
 use crate::shell::{Certainty, Direction, Origin, Word};
@@ -50,18 +49,16 @@ impl Judge<'_> {
             findings.push(self.found(Structural::FetchToShell, &program.text));
         }
         let policy = self.policy;
-        for rule in policy.all_rules().filter(|rule| rule.verdict == Say::Deny) {
-            if rule.names(&name) && rule.after_subcommand(args).is_some_and(|rest| rule.accepts(rest)) {
+        for rule in policy.rules_about(&name).filter(|rule| rule.verdict == Say::Deny) {
+            if rule.after_subcommand(args).is_some_and(|rest| rule.accepts(rest)) {
                 findings.push(Finding::of_rule(rule, self.context.jail));
             }
         }
-        let list = |names: &[String]| names.iter().any(|pattern| glob::matches(pattern, &name.text));
-        let lists = &builtin().lists;
-        traits.foreign |= list(&lists.fetchers);
+        let nature = builtin().nature(&name.text);
+        traits.foreign |= nature.fetcher || nature.decoder;
         if matches!(lower.as_str(), "curl" | "wget" | "wget2" | "aria2c" | "http" | "https" | "xh") {
             self.saved.extend(saved_by(&lower, args));
         }
-        traits.foreign |= list(&lists.decoders);
         match lower.as_str() {
             "chmod" | "gchmod" => findings.extend(self.chmod(args)),
             "find" | "gfind" => findings.extend(self.find(args, io, traits)),
@@ -70,18 +67,14 @@ impl Judge<'_> {
         }
         findings.extend(self.operand_findings(&name, args));
         let chosen = policy.chosen(&name, args);
-        let wrappers: Vec<&Wrapper> = builtin()
-            .wrappers
-            .iter()
-            .filter(|wrapper| wrapper.program.iter().any(|pattern| glob::matches(pattern, &name.text)))
-            .collect();
+        let wrappers: Vec<&Wrapper> = builtin().wrappers_named(&name.text).collect();
         let by_user = chosen.filter(|rule| rule.author == Author::User);
         if !wrappers.is_empty() && chosen.is_none_or(|rule| rule.author == Author::User) {
             for wrapper in wrappers {
                 let floor = by_user.map(|rule| Finding::of_rule(rule, self.context.jail));
                 findings.extend(self.unwrap(wrapper, floor, args, io, traits));
             }
-        } else if list(&lists.shells) && chosen.is_none_or(|rule| rule.author == Author::User) {
+        } else if nature.shell && chosen.is_none_or(|rule| rule.author == Author::User) {
             findings.extend(self.shell(by_user, args, io, traits));
         } else if matches!(lower.as_str(), "source" | ".") {
             findings.push(self.found(Structural::RunsScript, ""));
@@ -103,13 +96,13 @@ impl Judge<'_> {
                 findings.extend(self.text(&value, Vec::new()).into_findings());
             }
         } else {
-            if list(&lists.interpreters) {
+            if nature.interpreter {
                 findings.extend(self.interpreter(args, io, traits));
             }
-            findings.extend(self.verdict(&name, args, chosen, list(&lists.interpreters)));
+            findings.extend(self.verdict(&name, args, chosen, nature.interpreter));
         }
-        for rule in policy.project_rules().filter(|rule| rule.verdict != Say::Deny) {
-            if rule.names(&name) && rule.after_subcommand(args).is_some_and(|rest| rule.accepts(rest)) {
+        for rule in policy.project_rules_about(&name).filter(|rule| rule.verdict != Say::Deny) {
+            if rule.after_subcommand(args).is_some_and(|rest| rule.accepts(rest)) {
                 findings.push(Finding::of_rule(rule, self.context.jail));
             }
         }
@@ -119,7 +112,7 @@ impl Judge<'_> {
     /// What the matching rule says, and why nothing is allowed when arguments cannot be known.
     fn verdict(&self, name: &Word, args: &[Word], chosen: Option<&Rule>, interpreter: bool) -> Vec<Finding> {
         let Some(rule) = chosen else {
-            let familiar = self.policy.all_rules().any(|rule| rule.verdict != Say::Deny && rule.names(name));
+            let familiar = self.policy.rules_about(name).any(|rule| rule.verdict != Say::Deny);
             let structural = match (interpreter, familiar) {
                 (true, _) => Structural::RunsCode,
                 (false, true) => Structural::UnlistedOption,
@@ -142,8 +135,8 @@ impl Judge<'_> {
     /// What the program's operands touch, by the first rule that knows the program, whether or not it accepts the rest.
     fn operand_findings(&self, name: &Word, args: &[Word]) -> Vec<Finding> {
         let folded = name.part(&name.text.to_lowercase());
-        let known = self.policy.all_rules().find_map(|rule| {
-            let kind = rule.operands.filter(|_| rule.verdict != Say::Deny && rule.names(&folded))?;
+        let known = self.policy.rules_about(&folded).find_map(|rule| {
+            let kind = rule.operands.filter(|_| rule.verdict != Say::Deny)?;
             let rest = rule.after_subcommand(args)?;
             rule.with.iter().all(|group| flags::has_any(group, rest)).then_some((rule, kind, rest))
         });

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Level, Structural};
 use super::places::Use;
 use super::{Io, Judge, Traits, basename};
-use crate::paths;
+use crate::paths::{self, Folder};
 use crate::shell::{Certainty, Word};
 
 impl Judge<'_> {
@@ -116,11 +116,7 @@ impl Judge<'_> {
                 return;
             }
         };
-        let more: Vec<std::path::PathBuf> = self
-            .cwds
-            .iter()
-            .map(|cwd| format!("/{}", paths::components(cwd, &text).join("/")).into())
-            .collect();
+        let more: Vec<Folder> = self.cwds.iter().map(|cwd| paths::folder(cwd, &text)).collect();
         for cwd in more {
             if !self.cwds.contains(&cwd) {
                 self.cwds.push(cwd);

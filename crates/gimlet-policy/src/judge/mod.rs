@@ -6,12 +6,13 @@ mod finding;
 mod meaning;
 mod places;
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::rc::Rc;
 
 pub(crate) use finding::{Finding, Level, Structural};
 
 use crate::context::Context;
-use crate::paths;
+use crate::paths::{self, Folder};
 use crate::policy::Policy;
 use crate::rules::builtin;
 use crate::shell::{self, Certainty, Channel, Direction, Script, Segment, Variables, Word};
@@ -52,38 +53,39 @@ pub(crate) struct Judge<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) context: &'a Context,
     /// The root and the folder that nothing may name, taken apart once.
-    root: Vec<String>,
-    gimlet_home: Option<Vec<String>>,
+    root: Folder,
+    gimlet_home: Option<Folder>,
+    /// Where the command starts.
+    start: Folder,
+    /// Variables every script starts with.
+    given: Rc<[(&'static str, Word)]>,
     /// Where relative paths may start; empty when it cannot be known.
-    cwds: Vec<PathBuf>,
+    cwds: Vec<Folder>,
     nesting: usize,
     work: usize,
     /// Files a download was saved to.
     saved: Vec<String>,
 }
 
-/// One segment and all that was said about it.
-pub(crate) struct Judged {
-    pub(crate) argv: Vec<Word>,
-    pub(crate) findings: Vec<Finding>,
-}
-
-/// A script's segments, and what was said about the script as a whole.
+/// What was said about each of a script's segments, and about the script as a whole.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    pub(crate) segments: Vec<Judged>,
+    pub(crate) segments: Vec<Vec<Finding>>,
     pub(crate) findings: Vec<Finding>,
     traits: Traits,
 }
 
 impl<'a> Judge<'a> {
     pub(crate) fn new(policy: &'a Policy, context: &'a Context) -> Self {
+        let start = paths::absolute(&context.cwd);
         Judge {
             policy,
             context,
             root: paths::absolute(&context.root),
             gimlet_home: context.gimlet_home.as_deref().map(paths::absolute),
-            cwds: vec![context.cwd.clone()],
+            cwds: vec![start.clone()],
+            start,
+            given: given(context),
             nesting: 0,
             work: 0,
             saved: Vec::new(),
@@ -98,23 +100,9 @@ impl<'a> Judge<'a> {
         structural.found(builtin(), &short)
     }
 
-    /// Variables every script starts with.
-    pub(crate) fn variables(&self) -> Variables {
-        let mut variables = Variables::default();
-        let path = |path: &PathBuf| Word::literal(path.to_string_lossy().into_owned());
-        if let Some(home) = &self.context.home {
-            variables.named.insert("HOME".into(), path(home));
-        }
-        // Unknown, because `cd` may have changed it.
-        let cwd = Word { certainty: Certainty::Unknown, ..path(&self.context.cwd) };
-        variables.named.insert("PWD".into(), cwd);
-        // Whatever shell it is, it is a shell.
-        for name in ["SHELL", "BASH", "ZSH_NAME"] {
-            variables
-                .named
-                .insert(name.into(), Word { certainty: Certainty::Unknown, ..Word::literal("sh") });
-        }
-        variables
+    /// What is known of variables when a script starts.
+    pub(crate) fn variables(&self, positional: Vec<Word>) -> Variables {
+        Variables::new(Rc::clone(&self.given), positional)
     }
 
     /// Parses and judges a text that would be run as a script.
@@ -128,7 +116,7 @@ impl<'a> Judge<'a> {
                 ..Outcome::default()
             };
         }
-        let mut variables = Variables { positional, ..self.variables() };
+        let mut variables = self.variables(positional);
         let outcome = match shell::parse(text, &mut variables, self.policy) {
             Ok(script) => self.script(&script),
             Err(_) => {
@@ -146,7 +134,7 @@ impl<'a> Judge<'a> {
             let (findings, own) = self.segment(segment);
             outcome.traits.add(own);
             traits.push(own);
-            outcome.segments.push(Judged { argv: segment.argv.clone(), findings });
+            outcome.segments.push(findings);
         }
         for pipeline in &script.pipelines {
             let mut foreign = false;
@@ -228,10 +216,21 @@ impl<'a> Judge<'a> {
     }
 }
 
+fn given(context: &Context) -> Rc<[(&'static str, Word)]> {
+    let path = |path: &Path| Word::literal(path.to_string_lossy());
+    let unknown = |word: Word| Word { certainty: Certainty::Unknown, ..word };
+    let home = context.home.as_deref().map(|home| ("HOME", path(home)));
+    // Unknown, because `cd` may have changed it.
+    let cwd = ("PWD", unknown(path(&context.cwd)));
+    // Whatever shell it is, it is a shell.
+    let shells = ["SHELL", "BASH", "ZSH_NAME"].map(|name| (name, unknown(Word::literal("sh"))));
+    home.into_iter().chain([cwd]).chain(shells).collect()
+}
+
 impl Outcome {
     pub(crate) fn into_findings(self) -> Vec<Finding> {
         let mut all = self.findings;
-        all.extend(self.segments.into_iter().flat_map(|judged| judged.findings));
+        all.extend(self.segments.into_iter().flatten());
         all
     }
 }
@@ -239,7 +238,7 @@ impl Outcome {
 /// Adds a finding to the last segment of a stage, so that the report shows it where it belongs.
 fn blame(outcome: &mut Outcome, end: usize, finding: Finding) {
     match outcome.segments.get_mut(end.saturating_sub(1)) {
-        Some(judged) => judged.findings.push(finding),
+        Some(said) => said.push(finding),
         None => outcome.findings.push(finding),
     }
 }

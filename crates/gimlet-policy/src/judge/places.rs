@@ -27,16 +27,16 @@ impl Judge<'_> {
             found.push(self.found(Structural::OutsideRoot, "its folder is only known when it runs"));
         }
         let reading = if word.certainty == Certainty::Glob { Reading::Glob } else { Reading::Exact };
-        for cwd in self.cwds.iter().chain(self.cwds.is_empty().then_some(&self.context.root)) {
+        for cwd in self.cwds.iter().chain(self.cwds.is_empty().then_some(&self.root)) {
             let path = paths::components(cwd, &word.text);
             found.extend(self.path(word, &path, reading, purpose));
         }
         found
     }
 
-    fn path(&self, word: &Word, path: &[String], reading: Reading, purpose: Use) -> Vec<Finding> {
+    fn path(&self, word: &Word, path: &[&str], reading: Reading, purpose: Use) -> Vec<Finding> {
         let mut found = Vec::new();
-        let rules = &self.policy.paths;
+        let rules = self.policy.paths();
         if self.gimlet_home.as_deref().is_some_and(|home| paths::is_below(path, home)) {
             found.push(self.found(Structural::GimletHome, &word.text));
         }
@@ -75,9 +75,7 @@ impl Judge<'_> {
             Direction::Text | Direction::Duplicate => vec![self.found(Structural::Expansion, "")],
             Direction::Read => {
                 let mut found = self.place(target, Use::Read);
-                if paths::components(&self.context.cwd, &target.text).get(..2)
-                    == Some(&["dev".into(), "tcp".into()])
-                {
+                if paths::components(&self.start, &target.text).starts_with(&["dev", "tcp"]) {
                     found.push(self.found(Structural::WritesDevice, &target.text));
                 }
                 if self.is_harmless_device(target) { Vec::new() } else { found }
@@ -92,11 +90,11 @@ impl Judge<'_> {
     }
 
     fn is_harmless_device(&self, target: &Word) -> bool {
-        let path = paths::components(&self.context.cwd, &target.text);
+        let path = paths::components(&self.start, &target.text);
         target.is_known()
             && path.len() > 1
             && path[0] == "dev"
-            && !self.policy.paths.is_device(&path, Reading::Exact)
+            && !self.policy.paths().is_device(&path, Reading::Exact)
     }
 
     /// Operands by what the program does with them. `all` are all arguments, for values hidden in options.

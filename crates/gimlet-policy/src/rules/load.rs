@@ -1,17 +1,11 @@
 //! Rules from TOML, with errors that point at the line.
 
-use std::sync::LazyLock;
-
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::flags::Flag;
-use super::{Author, Operands, Rule, Say};
-use crate::paths::PathRules;
-
-/// The shipped rules.
-const SHIPPED: &str = include_str!("../../rules.toml");
+use super::{Author, Operands, Rule, RuleSet, Say};
 
 /// A rule file that cannot be used.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -115,77 +109,10 @@ pub(crate) enum Expected {
 /// A rule file, read.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: RuleSet,
     pub(crate) secrets: Vec<String>,
     pub(crate) examples: Vec<Example>,
     pub(crate) source: NamedSource<String>,
-}
-
-/// A program that runs another one named in its arguments.
-#[derive(Debug, Clone)]
-pub(crate) struct Wrapper {
-    pub(crate) id: String,
-    pub(crate) program: Vec<String>,
-    pub(crate) flags: Vec<Flag>,
-    pub(crate) skip: usize,
-    pub(crate) inner: Inner,
-    pub(crate) code_flags: Vec<String>,
-    pub(crate) stdin_shell: bool,
-    pub(crate) verdict: Say,
-    pub(crate) reason: String,
-}
-
-/// How a wrapper takes what it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Inner {
-    /// As words.
-    Words,
-    /// As words, to which it adds more at run time.
-    WordsAndMore,
-    /// As text for a shell.
-    Text,
-    /// Its first operand is text for a shell.
-    FirstText,
-}
-
-/// Names of programs by what they are.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Lists {
-    pub(crate) shells: Vec<String>,
-    pub(crate) interpreters: Vec<String>,
-    pub(crate) fetchers: Vec<String>,
-    pub(crate) decoders: Vec<String>,
-    pub(crate) builtins: Vec<String>,
-    pub(crate) harmless_variables: Vec<String>,
-    pub(crate) trusted_folders: Vec<String>,
-}
-
-/// A rule that needs the structure of a command, so its condition is code; its words are data.
-#[derive(Debug, Clone)]
-pub(crate) struct Structure {
-    pub(crate) rule: Rule,
-}
-
-/// Everything that is shipped.
-#[derive(Debug)]
-pub(crate) struct Builtin {
-    pub(crate) loaded: Loaded,
-    pub(crate) structures: Vec<Structure>,
-    pub(crate) wrappers: Vec<Wrapper>,
-    pub(crate) lists: Lists,
-    pub(crate) paths: PathRules,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawShipped {
-    lists: Lists,
-    paths: PathRules,
-    structure: Vec<RawStructure>,
-    wrapper: Vec<RawWrapper>,
-    rule: Vec<RawRule>,
 }
 
 /// A file of settings, of which one table is ours.
@@ -202,41 +129,6 @@ struct RawFile {
     secrets: Vec<String>,
     #[serde(default)]
     rule: Vec<RawRule>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStructure {
-    id: Spanned<String>,
-    verdict: Say,
-    reason: String,
-    #[serde(default, rename = "match")]
-    matches: Vec<Spanned<String>>,
-    #[serde(default)]
-    not_match: Vec<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawWrapper {
-    id: Spanned<String>,
-    program: Vec<String>,
-    #[serde(default)]
-    flags: Vec<String>,
-    #[serde(default)]
-    skip: usize,
-    #[serde(default = "words")]
-    inner: Inner,
-    #[serde(default)]
-    code_flags: Vec<String>,
-    #[serde(default)]
-    stdin_shell: bool,
-    verdict: Say,
-    reason: String,
-}
-
-fn words() -> Inner {
-    Inner::Words
 }
 
 #[derive(Deserialize)]
@@ -257,7 +149,7 @@ impl OneOrMany {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawRule {
+pub(super) struct RawRule {
     id: Spanned<String>,
     program: OneOrMany,
     subcommand: Option<OneOrMany>,
@@ -280,10 +172,10 @@ struct RawRule {
     not_match: Vec<Spanned<String>>,
 }
 
-struct File<'a> {
-    name: &'a str,
-    source: NamedSource<String>,
-    author: Author,
+pub(super) struct File<'a> {
+    pub(super) name: &'a str,
+    pub(super) source: NamedSource<String>,
+    pub(super) author: Author,
 }
 
 impl File<'_> {
@@ -297,7 +189,11 @@ impl File<'_> {
         })
     }
 
-    fn flags(&self, rule: &Spanned<String>, texts: &[String]) -> Result<Vec<Flag>, Box<RulesError>> {
+    pub(super) fn flags(
+        &self,
+        rule: &Spanned<String>,
+        texts: &[String],
+    ) -> Result<Vec<Flag>, Box<RulesError>> {
         texts.iter().map(|text| Flag::parse(text).map_err(|message| self.wrong(rule, message))).collect()
     }
 
@@ -336,7 +232,7 @@ impl File<'_> {
         Ok((rule, examples))
     }
 
-    fn rules(&self, raw: Vec<RawRule>) -> Result<(Vec<Rule>, Vec<Example>), Box<RulesError>> {
+    pub(super) fn rules(&self, raw: Vec<RawRule>) -> Result<(Vec<Rule>, Vec<Example>), Box<RulesError>> {
         let (mut rules, mut all) = (Vec::<Rule>::new(), Vec::new());
         for raw in raw {
             if rules.iter().any(|rule| &rule.id == raw.id.get_ref()) {
@@ -350,11 +246,16 @@ impl File<'_> {
     }
 }
 
-fn texts(examples: &[Spanned<String>]) -> Vec<String> {
+pub(super) fn texts(examples: &[Spanned<String>]) -> Vec<String> {
     examples.iter().map(|example| example.get_ref().clone()).collect()
 }
 
-fn examples(id: &Spanned<String>, say: Say, yes: &[Spanned<String>], no: &[Spanned<String>]) -> Vec<Example> {
+pub(super) fn examples(
+    id: &Spanned<String>,
+    say: Say,
+    yes: &[Spanned<String>],
+    no: &[Spanned<String>],
+) -> Vec<Example> {
     let make = |expected| {
         move |text: &Spanned<String>| Example {
             rule: id.get_ref().clone(),
@@ -366,7 +267,7 @@ fn examples(id: &Spanned<String>, say: Say, yes: &[Spanned<String>], no: &[Spann
     yes.iter().map(make(Expected::Decides(say))).chain(no.iter().map(make(Expected::LeftAlone))).collect()
 }
 
-fn parse<'a, T: Deserialize<'a>>(
+pub(super) fn parse<'a, T: Deserialize<'a>>(
     text: &'a str,
     name: &str,
     source: &NamedSource<String>,
@@ -399,60 +300,5 @@ pub(crate) fn load(text: &str, name: &str, author: Author, shape: Shape) -> Resu
     };
     let file = File { name, source, author };
     let (rules, examples) = file.rules(raw.rule)?;
-    Ok(Loaded { rules, secrets: raw.secrets, examples, source: file.source })
-}
-
-fn load_shipped() -> Result<Builtin, Box<RulesError>> {
-    let name = "rules.toml";
-    let source = NamedSource::new(name, SHIPPED.to_owned());
-    let raw: RawShipped = parse(SHIPPED, name, &source)?;
-    let file = File { name, source, author: Author::Builtin };
-    let mut wrappers = Vec::new();
-    for raw in raw.wrapper {
-        wrappers.push(Wrapper {
-            flags: file.flags(&raw.id, &raw.flags)?,
-            id: raw.id.into_inner(),
-            program: raw.program,
-            skip: raw.skip,
-            inner: raw.inner,
-            code_flags: raw.code_flags,
-            stdin_shell: raw.stdin_shell,
-            verdict: raw.verdict,
-            reason: raw.reason,
-        });
-    }
-    let (rules, mut all) = file.rules(raw.rule)?;
-    let mut structures = Vec::new();
-    for raw in raw.structure {
-        all.extend(examples(&raw.id, raw.verdict, &raw.matches, &raw.not_match));
-        let rule = Rule {
-            author: Author::Builtin,
-            source: name.to_owned(),
-            program: Vec::new(),
-            subcommand: Vec::new(),
-            with: Vec::new(),
-            args: Vec::new(),
-            verdict: raw.verdict,
-            reason: raw.reason,
-            operands: None,
-            matches: texts(&raw.matches),
-            not_match: texts(&raw.not_match),
-            flags: None,
-            global: Vec::new(),
-            at_most: None,
-            unknown_fits: false,
-            id: raw.id.into_inner(),
-        };
-        structures.push(Structure { rule });
-    }
-    let loaded = Loaded { rules, secrets: Vec::new(), examples: all, source: file.source };
-    Ok(Builtin { loaded, structures, wrappers, lists: raw.lists, paths: raw.paths })
-}
-
-/// The shipped rules, read once.
-#[expect(clippy::expect_used, reason = "the text is part of the program and read by every test")]
-pub(crate) fn builtin() -> &'static Builtin {
-    static SHIPPED_RULES: LazyLock<Builtin> =
-        LazyLock::new(|| load_shipped().expect("the shipped rules can be read"));
-    &SHIPPED_RULES
+    Ok(Loaded { rules: RuleSet::new(rules), secrets: raw.secrets, examples, source: file.source })
 }

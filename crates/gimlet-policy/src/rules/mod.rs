@@ -4,10 +4,15 @@
 //! author thinks is found before it is used.
 
 pub(crate) mod flags;
+mod index;
 mod load;
+mod set;
+mod shipped;
 
-pub(crate) use load::{Builtin, Expected, Inner, Loaded, Shape, Wrapper, builtin, load};
 pub use load::{ExampleFailure, RulesError};
+pub(crate) use load::{Expected, Loaded, Shape, load};
+pub(crate) use set::RuleSet;
+pub(crate) use shipped::{Builtin, Inner, Wrapper, builtin};
 
 use serde::Serialize;
 
@@ -127,6 +132,14 @@ impl Rule {
         if self.subcommand.is_empty() {
             return Some(words);
         }
+        // Most rules are about another subcommand; then there is nothing to sort.
+        let starts = |subcommand: &String| {
+            let first = subcommand.split(' ').next().unwrap_or_default();
+            words.iter().any(|word| word.text == first)
+        };
+        if !self.subcommand.iter().any(starts) {
+            return None;
+        }
         // For a denial any option may come first; to allow, only those that are listed, and none before `-m pytest`.
         let start = match self.verdict {
             _ if self.subcommand.iter().any(|subcommand| subcommand.starts_with('-')) => 0,
@@ -141,10 +154,15 @@ impl Rule {
         };
         let rest = words.get(start..)?;
         self.subcommand.iter().find_map(|subcommand| {
-            let parts: Vec<&str> = subcommand.split(' ').collect();
-            let fits =
-                parts.len() <= rest.len() && parts.iter().zip(rest).all(|(part, word)| *part == word.text);
-            fits.then(|| &rest[parts.len()..])
+            let mut after = rest;
+            for part in subcommand.split(' ') {
+                let (word, further) = after.split_first()?;
+                if part != word.text {
+                    return None;
+                }
+                after = further;
+            }
+            Some(after)
         })
     }
 

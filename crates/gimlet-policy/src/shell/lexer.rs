@@ -4,6 +4,7 @@
 //! a command is only ever allowed when both readers see the same segments.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::ast::{Assignment, Certainty, Direction, Origin, Redirection, Segment, Word};
 use super::quoting::{ansi_c, matching_brace};
@@ -12,10 +13,27 @@ use super::word::Builder;
 /// What is known about variables while a script is read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variables {
-    /// Values by name.
-    pub(crate) named: HashMap<String, Word>,
+    /// What every script starts with; shared, because a text is read more than once.
+    given: Rc<[(&'static str, Word)]>,
+    /// What this one sets.
+    set: HashMap<String, Word>,
     /// `$0`, `$1`, …; `$@` is all but the first.
-    pub(crate) positional: Vec<Word>,
+    positional: Vec<Word>,
+}
+
+impl Variables {
+    pub(crate) fn new(given: Rc<[(&'static str, Word)]>, positional: Vec<Word>) -> Self {
+        Variables { given, set: HashMap::new(), positional }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Word> {
+        let given = || self.given.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+        self.set.get(name).or_else(given)
+    }
+
+    pub(super) fn set(&mut self, name: String, value: Word) {
+        self.set.insert(name, value);
+    }
 }
 
 /// A part of a word that the grammar recognised as a substitution.
@@ -181,7 +199,7 @@ impl<'a> Lexer<'a> {
             && let Some((name, skip)) = builder.assignment()
         {
             let value = builder.value_from(skip);
-            self.variables.named.insert(name.clone(), value.clone());
+            self.variables.set(name.clone(), value.clone());
             self.segment.assignments.push(Assignment { name, value });
             return;
         }
@@ -336,7 +354,7 @@ impl<'a> Lexer<'a> {
         let length = rest
             .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.')))
             .unwrap_or(rest.len());
-        match self.variables.named.get("HOME") {
+        match self.variables.get("HOME") {
             Some(home) if length == 0 => builder.expand(&home.clone(), true),
             // Keep the text, so that `~root/.ssh/id_rsa` still looks like what it is.
             _ => {
@@ -418,7 +436,7 @@ impl<'a> Lexer<'a> {
         // `${x:-rm}` and `${x-rm}` most often mean their default.
         if let Some((name, default)) = inner.split_once(":-").or_else(|| inner.split_once('-'))
             && !default.contains(['$', '`', '\\', '"', '\''])
-            && !self.variables.named.contains_key(name)
+            && self.variables.get(name).is_none()
         {
             builder.expand(
                 &Word { text: default.to_owned(), certainty: Certainty::Unknown, origin: Origin::Local },
@@ -427,7 +445,7 @@ impl<'a> Lexer<'a> {
         } else {
             // A value bent by an operator still carries where it came from.
             let name: String = inner.chars().filter(|c| *c == '_' || c.is_ascii_alphanumeric()).collect();
-            if let Some(value) = self.variables.named.get(&name) {
+            if let Some(value) = self.variables.get(&name) {
                 builder.unknown(value.origin);
             }
         }
@@ -435,7 +453,7 @@ impl<'a> Lexer<'a> {
 
     fn variable(&mut self, builder: &mut Builder, name: &str, quoted: bool) {
         match name {
-            "IFS" if !self.variables.named.contains_key("IFS") => {
+            "IFS" if self.variables.get("IFS").is_none() => {
                 builder.unknown(Origin::Local);
                 if !quoted {
                     builder.split();
@@ -460,7 +478,7 @@ impl<'a> Lexer<'a> {
                     builder.expand(&word, quoted);
                 }
             }
-            _ => match self.variables.named.get(name).cloned() {
+            _ => match self.variables.get(name).cloned() {
                 Some(value) => builder.expand(&value, quoted),
                 None => builder.unknown(Origin::Local),
             },

@@ -1,8 +1,10 @@
 //! Walks the syntax tree once and makes a [`Script`] of it.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use tree_sitter::{Node, ParseOptions, Parser};
+use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 use super::Foreign;
 use super::ast::{Channel, Function, Origin, Pipeline, Redirection, Script, Segment, Substitution, Word};
@@ -40,29 +42,7 @@ pub(crate) fn parse(
     if lexed.segments.len() > MAX_SEGMENTS || lexed.operators > MAX_OPERATORS {
         return Err(Unreadable::TooTangled);
     }
-    let mut parser = Parser::new();
-    if parser.set_language(&tree_sitter_bash::LANGUAGE.into()).is_err() {
-        return Err(Unreadable::TooTangled);
-    }
-    let (mut progress, mut recovery) = (0usize, 0usize);
-    let mut watch = |state: &tree_sitter::ParseState| {
-        progress += 1;
-        recovery += usize::from(state.has_error());
-        if progress > MAX_PROGRESS || recovery > MAX_RECOVERY {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
-    let shadow = ascii(source);
-    let bytes = shadow.as_bytes();
-    let tree = parser
-        .parse_with_options(
-            &mut |offset, _| bytes.get(offset..).unwrap_or_default(),
-            None,
-            Some(ParseOptions::new().progress_callback(&mut watch)),
-        )
-        .ok_or(Unreadable::TooTangled)?;
+    let tree = grammar(source)?;
     let root = tree.root_node();
     let mut walk = Walk { source, variables, foreign, script: Script::default() };
     walk.visit(root, 0)?;
@@ -84,9 +64,51 @@ pub(crate) fn parse(
     Ok(script)
 }
 
+/// The text as the grammar reads it.
+fn grammar(source: &str) -> Result<Tree, Unreadable> {
+    thread_local! {
+        // Making a parser takes as long as reading a short command with it.
+        static PARSER: Cell<Option<Parser>> = const { Cell::new(None) };
+    }
+    let mut parser = match PARSER.take() {
+        Some(parser) => parser,
+        None => {
+            let mut parser = Parser::new();
+            parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| Unreadable::TooTangled)?;
+            parser
+        }
+    };
+    let (mut progress, mut recovery) = (0usize, 0usize);
+    let mut watch = |state: &tree_sitter::ParseState| {
+        progress += 1;
+        recovery += usize::from(state.has_error());
+        if progress > MAX_PROGRESS || recovery > MAX_RECOVERY {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let shadow = ascii(source);
+    let bytes = shadow.as_bytes();
+    let tree = parser
+        .parse_with_options(
+            &mut |offset, _| bytes.get(offset..).unwrap_or_default(),
+            None,
+            Some(ParseOptions::new().progress_callback(&mut watch)),
+        )
+        .ok_or(Unreadable::TooTangled);
+    // One that gave up would go on where it stopped, in the next text.
+    parser.reset();
+    PARSER.set(Some(parser));
+    tree
+}
+
 /// The text as the grammar sees it: the same length, and only characters its scanner is safe with. To a shell every
 /// other character is an ordinary letter of a word, so the structure stays the same; words are read from the original.
-fn ascii(source: &str) -> String {
+fn ascii(source: &str) -> Cow<'_, str> {
+    if source.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
+        return Cow::Borrowed(source);
+    }
     let mut shadow = String::with_capacity(source.len());
     for char in source.chars() {
         match char {
@@ -94,7 +116,7 @@ fn ascii(source: &str) -> String {
             other => (0..other.len_utf8()).for_each(|_| shadow.push('x')),
         }
     }
-    shadow
+    Cow::Owned(shadow)
 }
 
 fn note(script: &mut Script, what: &str) {
@@ -172,7 +194,7 @@ impl Walk<'_> {
             // `export X=rm` sets X as well.
             for word in segments.iter().flat_map(|segment| &segment.argv) {
                 if let Some((name, value)) = word.text.split_once('=') {
-                    self.variables.named.insert(name.to_owned(), word.part(value));
+                    self.variables.set(name.to_owned(), word.part(value));
                 }
             }
         }
@@ -189,11 +211,11 @@ impl Walk<'_> {
     fn holes(&mut self, node: Node<'_>, depth: usize) -> Result<(Vec<Hole>, Vec<Substitution>), Unreadable> {
         let (mut holes, mut substitutions) = (Vec::new(), Vec::new());
         let mut pending = vec![(node, depth)];
+        let mut cursor = node.walk();
         while let Some((node, depth)) = pending.pop() {
             if depth > MAX_DEPTH {
                 return Err(Unreadable::TooDeep);
             }
-            let mut cursor = node.walk();
             for child in node.children(&mut cursor) {
                 match child.kind() {
                     "command_substitution" | "process_substitution" => {
@@ -208,6 +230,7 @@ impl Walk<'_> {
                         pending.push((child, depth + 1));
                     }
                     "heredoc_redirect" => note(&mut self.script, "a here-document"),
+                    _ if child.child_count() == 0 && depth < MAX_DEPTH => {}
                     _ => pending.push((child, depth + 1)),
                 }
             }
@@ -377,7 +400,7 @@ impl Walk<'_> {
         if let (Some(name), Some((start, end))) = (name, value) {
             let lexed = lex(self.source, start, end, &[], self.variables);
             if let Some(word) = lexed.segments.into_iter().flat_map(|segment| segment.argv).next() {
-                self.variables.named.insert(name, Word { certainty: super::Certainty::Unknown, ..word });
+                self.variables.set(name, Word { certainty: super::Certainty::Unknown, ..word });
             }
         }
         self.children(node, depth)

@@ -32,7 +32,8 @@ pub(super) struct Builder {
 impl Builder {
     pub(super) fn new() -> Self {
         Builder {
-            letters: Vec::new(),
+            // Room for most words, so that they are not moved while they grow.
+            letters: Vec::with_capacity(24),
             certainty: Certainty::Literal,
             origin: Origin::Local,
             done: Vec::new(),

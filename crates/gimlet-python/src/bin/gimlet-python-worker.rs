@@ -5,6 +5,10 @@
 
 use std::process::ExitCode;
 
+/// As in the `gimlet` binary, so that what is measured here is what ships.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -20,6 +24,7 @@ mod probe {
     use std::process::ExitCode;
 
     use gimlet_python::worker::jail;
+    use rustix::process::{Resource, getrlimit};
 
     /// A forbidden act; its system call's result.
     type Attempt = (&'static str, fn() -> libc::c_long);
@@ -128,7 +133,10 @@ mod probe {
                 (Vec::new(), INHERITED.iter().collect())
             }
             "enter" => (jail::enter(), FILES.iter().chain(REACH).collect()),
-            "limit" => (jail::limit(&gimlet_python::Limits::default()), TAKING.iter().collect()),
+            "limit" => (
+                jail::limit(&gimlet_python::Limits::default(), jail::address_space()),
+                TAKING.iter().collect(),
+            ),
             "filter" => (jail::filter(), FILES.iter().chain(CALLS).collect()),
             _ => return ExitCode::from(2),
         };
@@ -146,21 +154,15 @@ mod probe {
         }
         text.push_str(&format!("privileges: {}\n", no_new_privileges()));
         for (name, resource) in
-            [("core", libc::RLIMIT_CORE), ("processes", libc::RLIMIT_NPROC), ("cpu", libc::RLIMIT_CPU)]
+            [("core", Resource::Core), ("processes", Resource::Nproc), ("cpu", Resource::Cpu)]
         {
-            text.push_str(&format!("most {name}: {}\n", hard_limit(resource)));
+            let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+            text.push_str(&format!("most {name}: {most}\n"));
         }
         match std::io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         }
-    }
-
-    fn hard_limit(resource: libc::__rlimit_resource_t) -> libc::rlim_t {
-        let mut bound = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the pointer is to a value that outlives the call.
-        unsafe { libc::getrlimit(resource, &mut bound) };
-        bound.rlim_max
     }
 
     fn no_new_privileges() -> libc::c_int {

@@ -2,8 +2,11 @@
 //!
 //! Reading and writing keep their place in buffers of their own, so a future that is dropped half-way loses nothing.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::process::Stdio;
-use std::time::Duration;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use gimlet::cell::ExecutorError;
 use gimlet::worker::{Launched, WorkerLife};
@@ -15,6 +18,7 @@ use tokio::task::JoinHandle;
 use super::Program;
 use super::death::Death;
 use super::nest::Nest;
+use crate::eager::Eager;
 use crate::protocol::{FromWorker, Start, ToWorker, checked_length, encode};
 
 /// Longest a fresh worker may take to be ready.
@@ -32,6 +36,7 @@ pub(crate) struct Worker {
     errors: JoinHandle<String>,
     /// Bytes read and not yet taken as frames.
     read: Vec<u8>,
+    eager: Eager,
     /// Bytes still to be written.
     unsent: Vec<u8>,
     /// What the worker could not be given.
@@ -115,7 +120,16 @@ impl Worker {
         output: Box<dyn AsyncRead + Send + Sync + Unpin>,
         errors: JoinHandle<String>,
     ) -> Self {
-        Worker { life, input, output, errors, read: Vec::new(), unsent: Vec::new(), weaknesses: Vec::new() }
+        Worker {
+            life,
+            input,
+            output,
+            errors,
+            read: Vec::new(),
+            eager: Eager::default(),
+            unsent: Vec::new(),
+            weaknesses: Vec::new(),
+        }
     }
 
     /// Begins a session and waits until it stands.
@@ -166,9 +180,26 @@ impl Worker {
             if let Some(message) = self.take_frame().map_err(gone)? {
                 return Ok(message);
             }
-            if self.output.read_buf(&mut self.read).await.map_err(gone)? == 0 {
+            if self.read_more().await.map_err(gone)? == 0 {
                 return Err(Silence::Gone("the worker closed its pipe".into()));
             }
+        }
+    }
+
+    /// Reads what there is or what comes.
+    async fn read_more(&mut self) -> std::io::Result<usize> {
+        let mut reading = pin!(self.output.read_buf(&mut self.read));
+        let Some(end) = self.eager.until() else { return reading.await };
+        loop {
+            let look = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context)));
+            if let Poll::Ready(read) = look.await {
+                return read;
+            }
+            if Instant::now() >= end {
+                self.eager.in_vain();
+                return reading.await;
+            }
+            tokio::task::yield_now().await;
         }
     }
 

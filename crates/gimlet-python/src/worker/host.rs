@@ -7,15 +7,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustpython_vm::builtins::{PyBaseExceptionRef, PyTypeRef};
 use rustpython_vm::{PyObjectRef, PyResult, VirtualMachine};
 use serde_json::{Map, Value};
 
 use super::bind::Signature;
+use super::jail;
 use super::output::Output;
 use super::value::{Unknown, from_json, to_json};
 use super::watch::{Stop, Watch};
+use crate::eager::Eager;
 use crate::imports::Imports;
 use crate::limits::Limits;
 use crate::protocol::{CallResult, FromWorker, Start, ToWorker, read_frame};
@@ -26,6 +29,7 @@ const TICK_NS: i64 = 100_000;
 /// The session of this process.
 pub(crate) struct Host {
     input: File,
+    eager: Eager,
     output: Arc<Output>,
     watch: Arc<Watch>,
     signatures: HashMap<String, Signature>,
@@ -48,6 +52,7 @@ pub(crate) fn install(input: File, output: Arc<Output>, watch: Arc<Watch>, vm: &
     let base = vm.ctx.exceptions.base_exception_type.to_owned();
     let host = Host {
         input,
+        eager: Eager::default(),
         output,
         watch,
         signatures: HashMap::new(),
@@ -228,12 +233,26 @@ fn name_argument(
     vm.new_exception_msg(error.class().to_owned(), message.into())
 }
 
+/// Waits awake for an answer that may come at any moment.
+fn stay_awake(host: &mut Host) {
+    let Some(end) = host.eager.until() else { return };
+    while !jail::has_input(&host.input) {
+        if Instant::now() >= end {
+            return host.eager.in_vain();
+        }
+        std::hint::spin_loop();
+    }
+}
+
 /// One call over the pipe; `None` when the parent ends the cell here.
 fn exchange(id: u64, tool: &str, args: Value) -> Option<CallResult> {
     with(|host| {
         let left = host.watch.pause();
         let sent = host.output.send(&FromWorker::Call { id, tool: tool.into(), args });
-        let reply = sent.and_then(|()| read_frame::<ToWorker>(&mut host.input));
+        let reply = sent.and_then(|()| {
+            stay_awake(host);
+            read_frame::<ToWorker>(&mut host.input)
+        });
         host.watch.run(left);
         match reply {
             Ok(Some(ToWorker::Result { id: answered, result })) if answered == id => Some(result),

@@ -9,7 +9,7 @@ use rustpython_vm::function::{FuncArgs, KwArgs};
 use rustpython_vm::signal::UserSignalReceiver;
 use rustpython_vm::{AsObject, Interpreter, PyObjectRef, PyResult, Settings, VirtualMachine};
 
-use super::{host, importer, native, set_order};
+use super::{host, importer, native, set_order, sort};
 use crate::protocol::Start;
 
 /// Native modules that reach around the language: crafted bytecode, raw object graphs, other interpreters.
@@ -128,6 +128,7 @@ fn prune(vm: &mut VirtualMachine) {
 pub(crate) fn prepare(vm: &VirtualMachine) -> PyResult<()> {
     close_code_objects(vm);
     set_order::install(vm);
+    sort::install(vm)?;
     let boot = vm.import("_gimlet_boot", 0)?;
     let patch = vm.new_function(
         "patch",

@@ -16,15 +16,16 @@ use seccompiler::{
 
 use crate::limits::Limits;
 
-/// Address space beyond the memory limit: the binary itself, stacks, and what the allocator sets aside.
-const HEADROOM: u64 = 384 << 20;
+/// Address space beyond the memory limit, for stacks and for what an allocator cannot reuse.
+const HEADROOM: u64 = 128 << 20;
 /// Seconds of processor time a session may use in its whole life.
 const CPU_SECONDS: u64 = 4 * 3600;
 
 /// Closes every descriptor but the three standard ones.
 pub fn forget_descriptors() {
     // SAFETY: nothing in this process has opened a descriptor yet, so none that is closed here is in use.
-    unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    // By number, because not every C library knows it by name.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
 }
 
 /// Makes standard input and output the parent's diagnostic pipe, once the real ones are held elsewhere: a stray
@@ -50,9 +51,9 @@ pub fn allow_deep_stack(bytes: u64) {
 
 /// Whether something waits to be read.
 pub fn has_input(file: &std::fs::File) -> bool {
-    let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: the pointer is to one value that outlives the call, and the count says one.
-    unsafe { libc::poll(&mut asked, 1, 0) > 0 }
+    let mut waiting: libc::c_int = 0;
+    // SAFETY: the request writes one int, and the pointer is to one that outlives the call.
+    unsafe { libc::ioctl(file.as_raw_fd(), libc::FIONREAD, &mut waiting) == 0 && waiting > 0 }
 }
 
 /// Size of a memory page.
@@ -91,11 +92,20 @@ fn landlock_everything() -> Result<RulesetStatus, landlock::RulesetError> {
     Ok(status.ruleset)
 }
 
-/// Sets the kernel's limits on what the process may take.
-pub fn limit(limits: &Limits) -> Vec<String> {
+/// How much address space the process has taken, most of it reserved and untouched; must be asked before [`enter`].
+/// Without `/proc` it is taken for a little more than the allocator reserves.
+pub fn address_space() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split_ascii_whitespace().next().and_then(|pages| pages.parse::<u64>().ok());
+    pages.map_or(3 << 29, |pages| pages * page_size())
+}
+
+/// Sets the kernel's limits on what the process may take, beyond the address space it has.
+pub fn limit(limits: &Limits, address_space: u64) -> Vec<String> {
     let mut weaknesses = Vec::new();
+    let most = address_space.saturating_add(limits.memory).saturating_add(HEADROOM);
     let bounds = [
-        (libc::RLIMIT_AS, limits.memory.saturating_add(HEADROOM), "address space"),
+        (libc::RLIMIT_AS, most, "address space"),
         (libc::RLIMIT_CPU, CPU_SECONDS, "processor time"),
         (libc::RLIMIT_CORE, 0, "core dumps"),
         (libc::RLIMIT_FSIZE, 0, "file size"),
@@ -159,6 +169,8 @@ fn program() -> Result<BpfProgram, seccompiler::Error> {
     let executable = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
     rules.insert(libc::SYS_mmap, only_if(2, executable.clone(), 0)?);
     rules.insert(libc::SYS_mprotect, only_if(2, executable, 0)?);
+    // Looking whether a message has come; no other request to a device.
+    rules.insert(libc::SYS_ioctl, only_if(1, SeccompCmpOp::Eq, libc::FIONREAD as _)?);
     // An abort signals its own process and no other.
     rules.insert(libc::SYS_tgkill, only_if(0, SeccompCmpOp::Eq, u64::from(std::process::id()))?);
     let filter = SeccompFilter::new(

@@ -16,6 +16,7 @@ mod native;
 mod nest;
 mod output;
 mod set_order;
+mod sort;
 mod traceback;
 mod value;
 mod variables;
@@ -112,6 +113,7 @@ fn close_door(start: &Start, watch: &Arc<Watch>, output: &Arc<Output>) -> io::Re
     if let Err(error) = watch.limit_memory(start.limits.memory) {
         weaknesses.push(format!("memory is limited only by the address space: {error}"));
     }
+    let address_space = jail::address_space();
     weaknesses.extend(jail::enter());
     let (watch, output) = (Arc::clone(watch), Arc::clone(output));
     let (awake, woken) = std::sync::mpsc::channel();
@@ -121,7 +123,7 @@ fn close_door(start: &Start, watch: &Arc<Watch>, output: &Arc<Output>) -> io::Re
     })?;
     // A thread that is only half started would need what the filter forbids.
     woken.recv().map_err(io::Error::other)?;
-    weaknesses.extend(jail::limit(&start.limits));
+    weaknesses.extend(jail::limit(&start.limits, address_space));
     weaknesses.extend(jail::filter());
     Ok(weaknesses)
 }

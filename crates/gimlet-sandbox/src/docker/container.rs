@@ -25,10 +25,22 @@ pub(crate) struct Streams {
 }
 
 impl Container {
+    /// A container that is not started, and is held to its limits once it is.
+    pub(crate) async fn make(engine: &Engine, kind: &Kind<'_>) -> Result<Container, DockerError> {
+        let created = engine.docker.create_container(None, engine.body(kind)).await;
+        let created = created.map_err(|error| engine.failed(&error))?;
+        match engine.check_limits(&created.id).await {
+            Ok(()) => Ok(Container { engine: engine.clone(), id: created.id, streams: None }),
+            Err(error) => {
+                engine.remove(&created.id).await;
+                Err(error)
+            }
+        }
+    }
+
     pub(crate) async fn start(engine: &Engine, kind: &Kind<'_>) -> Result<Container, DockerError> {
         let failed = |error| engine.failed(&error);
-        let created = engine.docker.create_container(None, engine.body(kind)).await.map_err(failed)?;
-        let mut container = Container { engine: engine.clone(), id: created.id, streams: None };
+        let mut container = Container::make(engine, kind).await?;
         let options =
             AttachContainerOptionsBuilder::default().stdin(true).stdout(true).stderr(true).stream(true);
         let attached =

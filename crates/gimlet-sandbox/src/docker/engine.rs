@@ -11,15 +11,13 @@ use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType};
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use rustix::fs::Access;
 
+use super::container::Container;
+use super::limits;
+
 /// Marks our containers; the value names the process they belong to.
 const LABEL: &str = "dev.gimlet.sandbox";
 /// Nobody, whose id is the same everywhere.
 const USER: &str = "65534:65534";
-const MEMORY: i64 = 512 << 20;
-/// Half of one processor, in microseconds of a tenth of a second.
-const CPU_PERIOD: i64 = 100_000;
-const CPU_QUOTA: i64 = 50_000;
-const PROCESSES: i64 = 100;
 /// Where the project is.
 pub(crate) const WORKSPACE: &str = "/workspace";
 /// The runner, which is also every container's first process.
@@ -88,6 +86,14 @@ pub enum DockerError {
         /// Its name.
         image: String,
     },
+    /// It would run containers without the limits they are to have.
+    #[error("the engine at {host} does not limit what a container uses: {dropped}")]
+    LimitsDropped {
+        /// The address.
+        host: String,
+        /// What is not limited.
+        dropped: String,
+    },
     /// The engine's disk is full.
     #[error("the Docker engine is out of disk space: {0}")]
     OutOfDisk(String),
@@ -106,6 +112,10 @@ impl DockerError {
             }
             DockerError::ImageMissing { .. } => {
                 "`gimlet sandbox build` makes it; SANDBOX_IMAGE names another"
+            }
+            DockerError::LimitsDropped { .. } => {
+                "run the engine as root, or rootless with control groups version 2 and their cpu, memory and pids \
+                 controllers delegated to you"
             }
             DockerError::OutOfDisk(_) => "`docker system prune` removes what is not used",
             DockerError::Other(_) => "see `gimlet sandbox status`",
@@ -160,11 +170,22 @@ impl Engine {
         Ok(version.version.unwrap_or_else(|| "unknown".into()))
     }
 
-    /// Whether the image is there; its id.
-    pub async fn image(&self) -> Result<String, DockerError> {
-        let image =
-            self.docker.inspect_image(&self.config.image).await.map_err(|error| self.failed(&error))?;
-        Ok(image.id.unwrap_or_default())
+    /// Whether containers can be had here: the image is there, and the engine holds one that it makes to its limits.
+    pub async fn ready(&self) -> Result<(), DockerError> {
+        self.docker.inspect_image(&self.config.image).await.map_err(|error| self.failed(&error))?;
+        let made = Container::make(self, &Kind::Runs { files: 0, gaps: String::new() }).await?;
+        made.end().await;
+        Ok(())
+    }
+
+    /// Fails unless the engine says that it holds a container to its limits.
+    pub(crate) async fn check_limits(&self, id: &str) -> Result<(), DockerError> {
+        let made = self.docker.inspect_container(id, None).await.map_err(|error| self.failed(&error))?;
+        let dropped = limits::dropped(&made.host_config.unwrap_or_default());
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        Err(DockerError::LimitsDropped { host: self.config.host.clone(), dropped: dropped.join(", ") })
     }
 
     /// The name of the image that is used.
@@ -249,19 +270,12 @@ impl Engine {
             attach_stderr: Some(true),
             network_disabled: Some(true),
             host_config: Some(HostConfig {
-                memory: Some(MEMORY),
-                memory_swap: Some(MEMORY),
-                cpu_period: Some(CPU_PERIOD),
-                cpu_quota: Some(CPU_QUOTA),
-                pids_limit: Some(PROCESSES),
                 cap_drop: strings(&["ALL"]),
-                network_mode: Some("none".into()),
-                readonly_rootfs: Some(true),
                 security_opt: strings(&["no-new-privileges"]),
                 tmpfs: Some(tmpfs),
                 mounts: Some(mounts),
                 auto_remove: Some(true),
-                ..HostConfig::default()
+                ..limits::limited()
             }),
             ..ContainerCreateBody::default()
         }

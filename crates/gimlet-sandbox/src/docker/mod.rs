@@ -8,6 +8,7 @@ mod build;
 mod commands;
 mod container;
 mod engine;
+mod limits;
 mod pack;
 mod validate;
 mod worker;

@@ -96,9 +96,9 @@ impl AutoValidator {
     }
 
     async fn choose(&self) -> Choice {
-        let tried = async { Engine::connect(self.config.clone()).await?.image().await };
+        let tried = async { Engine::connect(self.config.clone()).await?.ready().await };
         match tried.await {
-            Ok(_) => Choice::Docker,
+            Ok(()) => Choice::Docker,
             Err(DockerError::NoDaemon { .. }) => Choice::Other(None),
             Err(error) => Choice::Other(Some(error.to_string())),
         }

@@ -7,9 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::detect::Mechanism;
 
+/// What a helper must be of: one that is older or newer might leave out a wall.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// One command's jail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Order {
+    /// The version of the program that gives the order.
+    pub(crate) version: String,
     /// The process that gives the order; when it is gone, so is the command.
     pub(crate) parent: u32,
     pub(crate) mechanism: Mechanism,

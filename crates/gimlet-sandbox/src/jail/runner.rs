@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::blame::{self, Scene};
 use super::detect::Found;
 use super::helper;
-use super::order::{Limits, Order};
+use super::order::{self, Limits, Order};
 use super::places;
 
 /// How to start the helper.
@@ -74,6 +74,7 @@ impl JailedRunner {
         }
         let cache = config.cache.clone().filter(|cache| std::fs::create_dir_all(cache).is_ok());
         let order = Order {
+            version: order::VERSION.to_owned(),
             parent: std::process::id(),
             mechanism: config.found.mechanism.clone(),
             root: command.root.clone(),

@@ -43,6 +43,7 @@ async fn fill(home: &Path) {
         ("steps", vec![end(FinishState::MaxSteps)]),
         ("time", vec![end(FinishState::Timeout)]),
         ("tokens", vec![end(FinishState::TokenBudget)]),
+        ("together", vec![end(FinishState::StepBudget)]),
         ("failed", vec![failed()]),
         ("asks", vec![suspended(approval())]),
         ("stopped", vec![suspended(Suspension::Interrupted)]),
@@ -64,12 +65,13 @@ async fn a_list_says_where_each_run_stands() {
     fill(home.path()).await;
     let store = FileStore::open(home.path()).unwrap();
     let runs = store.list(100).unwrap();
-    assert_eq!(runs.len(), 10);
+    assert_eq!(runs.len(), 11);
     for (name, expected) in [
         ("answered", RunStatus::Answered),
         ("steps", RunStatus::Limited),
         ("time", RunStatus::Limited),
         ("tokens", RunStatus::Limited),
+        ("together", RunStatus::Limited),
         ("failed", RunStatus::Failed),
         ("asks", RunStatus::Suspended { approval: "q1".into() }),
         ("stopped", RunStatus::Interrupted),
@@ -149,7 +151,7 @@ async fn an_index_kept_up_to_date_equals_one_built_anew() {
     store.append(&event(&run("asks"), 3, resumed("/q"))).await.unwrap();
     fs::remove_dir_all(home.path().join("runs/failed")).unwrap();
     let kept = store.list(100).unwrap();
-    assert_eq!(kept.len(), 10);
+    assert_eq!(kept.len(), 11);
     assert_eq!(status(&kept, "asks"), RunStatus::Running);
 
     let index = home.path().join("index.sqlite");

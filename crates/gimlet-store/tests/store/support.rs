@@ -56,6 +56,7 @@ pub(crate) fn finished(state: FinishState) -> Finished {
         value: None,
         state,
         steps: 3,
+        steps_below: 0,
         usage: Usage { input: 10, output: 5, ..Usage::default() },
         seconds: 1.5,
         work: Default::default(),

@@ -1,6 +1,6 @@
 //! The wires: each file reads its provider's request and writes its provider's reply, nothing else.
 //!
-//! [`Chat`] is what the rules see: the same words for all of them, beside the messages exactly as they were sent.
+//! `Chat` is what the rules see: the same words for all of them, beside the messages exactly as they were sent.
 
 mod anthropic;
 mod ollama;

@@ -48,6 +48,20 @@ pub fn plan(state: &State, window: Window, tools: usize) -> Option<Pruned> {
     pruned.map(|plan| Pruned { before: now, ..plan })
 }
 
+/// What gives way while the request still fits: everything before the last three steps, once the conversation takes half
+/// of its room and a quarter of it would go. A window that is filled to the brim step by step costs more than it brings;
+/// but every time costs the server its prefix cache, so it waits for enough to go at once.
+pub(super) fn ahead(state: &State, window: Window, tools: usize) -> Option<Pruned> {
+    let size = whole(&state.messages);
+    let tokens = |bytes: usize| Measured::correct(state.measured, bytes, tools);
+    let before = tokens(size);
+    if before <= window.room() / 2 {
+        return None;
+    }
+    let plan = elide(state, window, KEPT_STEPS, |freed| (tokens(size.saturating_sub(freed)), false))?;
+    (plan.after <= before / 4 * 3).then_some(Pruned { before, ..plan })
+}
+
 /// Every old observation, for when the server itself said that the conversation does not fit, or a person wants room.
 pub fn everything(state: &State, window: Option<Window>) -> Option<Pruned> {
     let size = whole(&state.messages);
@@ -141,7 +155,7 @@ fn elided(message: usize, observation: &Observation, text: &str, kept: usize) ->
         step: observation.step,
         of: observation.of.clone(),
         chars: text.chars().count(),
-        begins: clip(&begins, 60),
+        begins: clip(&begins, 40),
         kept,
     }
 }
@@ -166,7 +180,7 @@ pub(crate) fn shown(elided: &Elided, text: &str) -> String {
 fn stub(elided: &Elided) -> String {
     let Elided { of, step, chars, begins, .. } = elided;
     format!(
-        "[elided to save room: {of} in step {step}, {chars} characters that begin “{begins}”; the run's log keeps it, \
-         look again if you need it]"
+        "[elided to save room: {of} in step {step}, {chars} characters, “{begins}”; the run's log has it, look again if \
+         you need it]"
     )
 }

@@ -58,7 +58,7 @@ pub fn next_relief(state: &State, window: Window, extra: usize) -> Relief {
     let room = window.room();
     let tokens = Measured::correct(state.measured, whole(&state.messages), extra);
     if tokens <= room {
-        return Relief::Fits;
+        return prune::ahead(state, window, extra).map_or(Relief::Fits, Relief::Prune);
     }
     let pruned = prune::plan(state, window, extra);
     match (pruned, compaction(state, window, extra)) {

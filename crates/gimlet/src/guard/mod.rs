@@ -4,7 +4,7 @@
 //! Trace( Record( Repeats( Hooks( Validate( Approve( Start( Limit( Truncate( Redact( tool ))))))))))
 //! ```
 //!
-//! Each layer is one concern in one file and knows only the layer inside it. [`assemble`] is the only place that
+//! Each layer is one concern in one file and knows only the layer inside it. `assemble` is the only place that
 //! knows the order.
 
 mod approve;

@@ -18,16 +18,18 @@ enum Shaped {
 impl Run {
     pub(super) async fn conclude(&self, answer: String, value: Option<Value>) -> Result<Next, StoreError> {
         let (closing, misshapen) = self.services.journal.with_state(|state| (state.closing, state.misshapen));
-        match self.shape(&answer, value) {
-            Shaped::Fits { answer, value } if closing => Ok(self.close(answer, value, None)),
-            Shaped::Fits { answer, value } => self.judge(answer, value).await,
-            Shaped::Misshapen { problem, .. } if closing => Ok(self.close(answer, None, Some(problem))),
-            Shaped::Misshapen { correction, .. } if misshapen < CORRECTIONS => {
+        match (self.shape(&answer, value), closing) {
+            (Shaped::Fits { answer, value }, Some(limit)) => Ok(self.close(answer, value, limit, None)),
+            (Shaped::Fits { answer, value }, None) => self.judge(answer, value).await,
+            (Shaped::Misshapen { problem, .. }, Some(limit)) => {
+                Ok(self.close(answer, None, limit, Some(problem)))
+            }
+            (Shaped::Misshapen { correction, .. }, None) if misshapen < CORRECTIONS => {
                 let reason = FeedbackReason::AnswerMisshapen;
                 self.services.journal.append(EventKind::Feedback { reason, text: correction }).await?;
                 Ok(Next::Go)
             }
-            Shaped::Misshapen { problem, .. } => {
+            (Shaped::Misshapen { problem, .. }, None) => {
                 let message = format!("the answer does not have the form that is asked for: {problem}");
                 Ok(fail("ANSWER_MISSHAPEN", message, Some("a larger model, or a simpler schema")))
             }
@@ -48,12 +50,18 @@ impl Run {
     }
 
     /// Ends with the answer that was asked for because the steps are used up.
-    fn close(&self, answer: String, value: Option<Value>, problem: Option<String>) -> Next {
+    fn close(
+        &self,
+        answer: String,
+        value: Option<Value>,
+        limit: FinishState,
+        problem: Option<String>,
+    ) -> Next {
         let cut = self.services.journal.with_state(|state| state.cut);
         let cut = cut.then(|| "the answer was cut off at the token limit".to_owned());
         let problem = problem.map(|problem| format!("the answer does not have its form: {problem}"));
         let notes = cut.into_iter().chain(problem).collect();
-        Next::End(Ending::Finished(self.finished(answer, value, FinishState::MaxSteps, notes)))
+        Next::End(Ending::Finished(self.finished(answer, value, limit, notes)))
     }
 
     /// Puts an answer to the checks.

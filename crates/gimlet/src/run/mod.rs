@@ -20,7 +20,7 @@ use tracing::{Instrument, Span};
 use crate::action::{Action, next_action};
 use crate::agent::Agent;
 use crate::cell::Session;
-use crate::event::{Event, EventKind, Failure, FinishState, Finished, Started, Suspension};
+use crate::event::{Event, EventKind, Failure, FeedbackReason, FinishState, Finished, Started, Suspension};
 use crate::hook::Flow;
 use crate::ids::RunId;
 use crate::limits::Limits;
@@ -293,8 +293,11 @@ impl Run {
     async fn until_end(&mut self) -> Result<Ending, StoreError> {
         loop {
             let action = match self.services.journal.with_state(next_action) {
-                Action::Sample { .. } | Action::Plan if self.services.journal.callers_are_spent() => {
-                    Action::GiveUp(FinishState::TokenBudget)
+                // The last answer costs a step as well, and it is the caller's.
+                asks @ (Action::Sample { .. }
+                | Action::Plan
+                | Action::Tell { reason: FeedbackReason::LastAnswer, .. }) => {
+                    self.services.journal.callers_spent().map_or(asks, Action::GiveUp)
                 }
                 action => action,
             };
@@ -319,7 +322,9 @@ impl Run {
                         let message = format!("a hook refused step {step}: {reason}");
                         return Ok(fail("HOOK_REFUSED", message, None));
                     }
-                    self.services.journal.append(EventKind::StepStarted { step }).await?;
+                    if let Some(spent) = self.services.journal.begin_step(step).await? {
+                        return Ok(Next::End(Ending::Finished(self.partial(spent))));
+                    }
                 }
                 self.open_step = Some(step);
                 let span = self.step.insert(telemetry::step_span(step)).clone();
@@ -412,6 +417,7 @@ impl Run {
             value,
             state,
             steps: at.step,
+            steps_below: at.steps_below,
             usage: at.usage,
             seconds: at.seconds(now),
             notes,

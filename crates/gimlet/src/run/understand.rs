@@ -101,7 +101,7 @@ fn is_typed_answer(text: &str, agent: &Agent) -> bool {
 /// user, instead of making it. Said three times it is what the model means.
 fn announced<'a>(answer: &str, agent: &'a Agent, state: &State) -> Option<&'a str> {
     let in_text = state.action == ActionFormat::Tools && state.dialect == Dialect::Text;
-    if !in_text || state.closing || !state.history.is_empty() || state.malformed > 1 {
+    if !in_text || state.closing.is_some() || !state.history.is_empty() || state.malformed > 1 {
         return None;
     }
     let mut words = answer.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

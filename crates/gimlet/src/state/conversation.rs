@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{CallRecord, CallStatus, Phase, State};
+use crate::action::out_of_steps;
 use crate::context::diary::Word;
 use crate::context::prune::{own_text, shown};
 use crate::context::{self, Compacted, Measured, Observation, variables};
-use crate::event::{ActionChange, FeedbackReason, ModelMessage, Pruned};
+use crate::event::{ActionChange, FeedbackReason, FinishState, ModelMessage, Pruned};
 use crate::message::{Finish, Message};
 use crate::plan::{GO, Plan};
 
@@ -15,7 +16,7 @@ impl State {
         self.usage += message.usage;
         self.cut = message.finish == Finish::Length;
         self.measure(message.usage.input);
-        let native = self.is_native() && !self.closing;
+        let native = self.is_native() && self.closing.is_none();
         let text = if message.text.trim().is_empty() && message.tool_calls.is_empty() {
             // Several servers refuse an empty turn.
             "(empty reply)".to_owned()
@@ -118,7 +119,7 @@ impl State {
 
     pub(super) fn next_phase(&mut self, message: &ModelMessage) -> Phase {
         let unread = std::mem::take(&mut self.unread);
-        if self.closing {
+        if self.closing.is_some() {
             let answer = message.answer.clone().unwrap_or_else(|| message.text.clone());
             return Phase::Answering { answer, value: None };
         }
@@ -166,7 +167,9 @@ impl State {
                 self.refused_after = Some(self.history.len());
             }
             FeedbackReason::AnswerMisshapen => self.misshapen += 1,
-            FeedbackReason::LastAnswer => self.closing = true,
+            FeedbackReason::LastAnswer => {
+                self.closing = Some(out_of_steps(self).unwrap_or(FinishState::MaxSteps));
+            }
             FeedbackReason::Malformed | FeedbackReason::Empty | FeedbackReason::Cut => {}
         }
         self.push_user(text);

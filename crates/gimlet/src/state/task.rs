@@ -49,12 +49,14 @@ impl State {
         }
         if let Some(Stop::Finished(finished)) = self.stop.take() {
             match finished.state {
-                FinishState::MaxSteps | FinishState::Timeout | FinishState::TokenBudget => {
+                FinishState::MaxSteps
+                | FinishState::Timeout
+                | FinishState::TokenBudget
+                | FinishState::StepBudget => {
                     if matches!(self.phase, Phase::Answering { .. }) {
                         self.phase = Phase::Ready;
                     }
-                    if self.closing {
-                        self.closing = false;
+                    if self.closing.take().is_some() {
                         self.push_user("You may go on: the limit was raised. Continue the task.");
                     }
                 }
@@ -88,7 +90,7 @@ impl State {
             self.refused_after = None;
             self.misshapen = 0;
             self.malformed = 0;
-            self.closing = false;
+            self.closing = None;
             self.planned_at = None;
             self.become_ready();
         } else if matches!(self.phase, Phase::Ready | Phase::Answering { .. }) {

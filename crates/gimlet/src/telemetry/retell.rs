@@ -157,7 +157,8 @@ impl Tale<'_> {
                     FinishState::Answered
                     | FinishState::MaxSteps
                     | FinishState::Timeout
-                    | FinishState::TokenBudget => agent.finish(finished, payload),
+                    | FinishState::TokenBudget
+                    | FinishState::StepBudget => agent.finish(finished, payload),
                 }
             }
             EventKind::RunFinished(finished) => {

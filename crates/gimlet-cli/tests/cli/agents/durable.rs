@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::{ask, of, says, team, write_agents};
+use super::{ask, of, says, team, turns, write_agents};
 use crate::support::{Project, of_type};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn script(thinking: &str) -> String {
         );
         says(task, &[&make, &format!("{thinking}\ntext = \"made {task}\"")])
     };
-    format!("order = \"turns\"\n{lead}{}{}", maker("one"), maker("two"))
+    format!("{lead}{}{}", maker("one"), maker("two"))
 }
 
 const HANGS: &str = "fault = { kind = \"hang\" }";
@@ -41,7 +41,12 @@ fn log(project: &Project) -> Vec<Value> {
 
 /// Starts a run whose makers have made something and think about it for ever.
 fn started(project: &Project) -> Child {
-    let model = project.script(&script(HANGS));
+    working(project, &script(HANGS), 4)
+}
+
+/// Starts a run of the lead, and waits until its makers have begun so many steps.
+pub(super) fn working(project: &Project, script: &str, steps: usize) -> Child {
+    let model = turns(project, script);
     let mut child = project
         .gimlet(&["-m", &model, "--agent", "lead", "--approve", "all", "lead the work"])
         .stdout(Stdio::null())
@@ -49,20 +54,19 @@ fn started(project: &Project) -> Child {
         .spawn()
         .unwrap();
     for _ in 0..3000 {
-        let thinking = of(&log(project), "step.started", "maker:").len();
-        if thinking == 4 {
+        if of(&log(project), "step.started", "maker:").len() == steps {
             return child;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    panic!("the makers never came to think: {:#?}", log(project));
+    panic!("the makers never came so far: {:#?}", log(project));
 }
 
 /// Both answered, each thing was made once, and nobody began anew.
 fn check_whole(project: &Project) {
-    project.script(&script(""));
+    turns(project, &script(""));
     let said = project.say(&["resume", "last", "--approve", "all"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "Both.\n"), "{}", said.stderr);
     for task in ["one", "two"] {
@@ -130,7 +134,7 @@ fn a_named_conversation_keeps_its_agent() {
     let script = "[[reply]]\ntext = \"Hello.\"\n[[reply]]\ntext = \"Again.\"\n";
     assert_eq!(ask(&project, "lead", script, &["--session", "mine"]).stdout, "Hello.\n");
     assert_eq!(ask(&project, "lead", script, &["--session", "mine"]).stdout, "Again.\n");
-    let model = project.script(&format!("order = \"turns\"\n{script}[[reply]]\ntext = \"Still.\"\n"));
+    let model = turns(&project, &format!("{script}[[reply]]\ntext = \"Still.\"\n"));
     let said = project.say(&["-m", &model, "--session", "mine", "more"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "Still.\n"), "{}", said.stderr);
     let told = project.say(&["runs", "show", "last", "--json"]).events();

@@ -1,6 +1,7 @@
 //! What agents may spend: steps, tokens and seconds of each, and how many and how deep there may be.
 
 use super::{cells, events, of, result, says, team};
+use crate::support::Project;
 use serde_json::{Value, json};
 
 const READ: &str = r#"calls = [{ name = "read_file", args = { path = "calc.py" } }]"#;
@@ -94,21 +95,24 @@ fn an_agent_that_runs_out_of_time_is_an_observation() {
     assert_eq!(of(&told, "agent.finished", "slow:")[0]["state"], "timeout");
 }
 
-#[test]
-fn there_may_be_so_many_agents_and_so_deep() {
-    let project = team(
-        "[agents.lead]\naction = \"code\"\ntools = []\nagents = [\"one\"]\n[agents.one]\ndescription = \"One of many.\"\ntools = []\n",
+/// A lead that hands out so many tasks at once, and says how many were done and why the last was not.
+fn crowd(project: &Project, tasks: u32) -> Value {
+    let code = format!(
+        "several = one(['task'] * {tasks})['answers']\n\
+         final_answer([len([a for a in several if 'answer' in a]), several[-1].get('error')])"
     );
-    let code = "several = one(['task'] * 66)['answers']\n\
-                print(one('task') if False else '')\n\
-                final_answer([len([a for a in several if 'answer' in a]), several[-1]['error']])";
-    let script = format!("{}{}", cells(&[code]), says("task", &["text = \"ok\""]));
-    let (code, told) = events(&project, "lead", &script, &[]);
+    let script = format!("{}{}", cells(&[&code]), says("task", &["text = \"ok\""]));
+    let (code, told) = events(project, "lead", &script, &[]);
     assert_eq!(code, 0, "{told:#?}");
-    assert_eq!(told.last().unwrap()["value"], json!([64, "AGENTS_TOO_MANY"]));
+    told.last().unwrap()["value"].clone()
+}
 
+const CROWD: &str = "[agents.lead]\naction = \"code\"\ntools = []\nagents = [\"one\"]\n[agents.one]\ndescription = \"One of many.\"\ntools = []\n";
+
+/// Agents that each call the next, six in all: how many were called, and what the last call came to.
+fn chain(settings: &str) -> (usize, Value) {
     let names = ["zero", "a", "b", "c", "d", "e"];
-    let mut agents = String::new();
+    let mut agents = settings.to_owned();
     let mut script = String::new();
     for pair in names.windows(2) {
         let [name, next] = pair else { panic!() };
@@ -122,10 +126,50 @@ fn there_may_be_so_many_agents_and_so_deep() {
         };
     }
     agents += "[agents.e]\ndescription = \"e\"\ntools = []\n";
-    let project = team(&agents);
-    let (code, told) = events(&project, "zero", &script, &[]);
+    script += &says("for e", &["text = \"as deep as it goes\""]);
+    let (code, told) = events(&team(&agents), "zero", &script, &[]);
     assert_eq!(code, 0, "{told:#?}");
-    let refused = of(&told, "tool.finished", "a:").into_iter().find(|end| end["ok"] == false).unwrap();
-    assert_eq!((&refused["tool"], &refused["result"]["error"]), (&json!("e"), &json!("AGENT_TOO_DEEP")));
-    assert_eq!(of(&told, "agent.started", "a:").len(), 4);
+    let refused = of(&told, "tool.finished", "").into_iter().find(|end| end["ok"] == false);
+    let refused = refused.map(|end| json!([end["tool"], end["result"]["error"]])).unwrap_or_default();
+    (of(&told, "agent.started", "a:").len(), refused)
+}
+
+#[test]
+fn there_may_be_so_many_agents_and_so_deep() {
+    assert_eq!(crowd(&team(CROWD), 66), json!([64, "AGENTS_TOO_MANY"]));
+    assert_eq!(chain(""), (4, json!(["e", "AGENT_TOO_DEEP"])));
+}
+
+#[test]
+fn how_many_and_how_deep_is_a_setting() {
+    assert_eq!(crowd(&team(&format!("[agent]\nmax_agents = 3\n{CROWD}")), 5), json!([3, "AGENTS_TOO_MANY"]));
+    assert_eq!(crowd(&team(&format!("[agent]\nmax_agents = 70\n{CROWD}")), 66), json!([66, null]));
+    assert_eq!(chain("[agent]\nmax_depth = 2\n"), (2, json!(["c", "AGENT_TOO_DEEP"])));
+    assert_eq!(chain("[agent]\nmax_depth = 5\n"), (5, Value::Null));
+}
+
+#[test]
+fn a_project_can_tighten_how_many_and_loosen_it_when_trusted() {
+    let project = team(&format!("[agent]\nmax_agents = 4\n{CROWD}"));
+    project.file("gimlet.toml", "[agent]\nmax_agents = 2\n");
+    assert_eq!(crowd(&project, 5), json!([2, "AGENTS_TOO_MANY"]));
+    project.file("gimlet.toml", "[agent]\nmax_depth = 1\nmax_agents = 400\n");
+    let shown = project.say(&["config"]);
+    assert!(shown.stdout.contains("AGENT_MAX_DEPTH            1"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("AGENT_MAX_AGENTS           4"), "{}", shown.stdout);
+    assert!(
+        shown.stderr.contains(
+            "gimlet.toml line 3: agent.max_agents would be 400 instead of 4, and the file is not trusted"
+        ),
+        "{}",
+        shown.stderr
+    );
+    let said = project.say(&["trust", "gimlet.toml"]);
+    assert!(
+        said.stderr.contains("has up to 400 agents at work for a task"),
+        "{}{}",
+        said.stdout,
+        said.stderr
+    );
+    assert_eq!(crowd(&project, 5), json!([5, null]));
 }

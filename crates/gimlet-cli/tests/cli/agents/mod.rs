@@ -5,6 +5,7 @@ mod define;
 mod durable;
 mod limits;
 mod preset;
+mod steps;
 mod work;
 
 use crate::support::{Project, Said};
@@ -22,9 +23,14 @@ fn write_agents(project: &Project, agents: &str) {
     std::fs::write(project.home.path().join("config.toml"), text).unwrap();
 }
 
+/// Puts a script in place whose replies go by how often its agent has spoken already.
+fn turns(project: &Project, script: &str) -> String {
+    project.script(&format!("order = \"turns\"\n{script}"))
+}
+
 /// Has an agent work on a task; one script speaks for all agents, told apart by their tasks.
 fn ask(project: &Project, agent: &str, script: &str, more: &[&str]) -> Said {
-    let model = project.script(&format!("order = \"turns\"\n{script}"));
+    let model = turns(project, script);
     let mut args = vec!["-m", &model, "--agent", agent, "lead the work"];
     args.extend(more);
     project.say(&args)

@@ -15,16 +15,19 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gimlet::command::Profile;
+use rustix::process::Resource;
 
 use self::scratch::Scratch;
 use super::detect::Mechanism;
-use super::order::{Limits, Order};
+use super::order::{self, Limits, Order};
 
 /// How often the tree is measured.
 pub const TICK: Duration = Duration::from_millis(25);
+/// How many threads a process has on average before the kernel refuses more.
+const TASKS: usize = 8;
 /// Exit code when the jail itself could not be built; nothing of the command has run.
 pub(crate) const BROKEN: u8 = 125;
 /// Exit code when the command's program cannot be started.
@@ -70,6 +73,10 @@ fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
     let mut args = args.into_iter();
     let order = args.next().unwrap_or_default();
     let order: Order = serde_json::from_slice(order.as_encoded_bytes())?;
+    if order.version != order::VERSION {
+        let (own, other) = (order::VERSION, order.version);
+        return Err(io::Error::other(format!("its helper is version {own}, gimlet is {other}")));
+    }
     let argv: Vec<OsString> = args.skip_while(|word| word == "--").collect();
     sys::die_with_parent(libc::SIGKILL)?;
     if sys::parent() != order.parent {
@@ -97,6 +104,7 @@ fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
     let code = match sys::fork()? {
         sys::Fork::Child => {
             signals.unblock()?;
+            sys::lead_group(0)?;
             let error = enter(order, argv, &scratch);
             say(&format!(
                 "{} cannot be started: {error}",
@@ -104,18 +112,26 @@ fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
             ));
             std::process::exit(NOT_STARTED.into())
         }
-        sys::Fork::Parent(command) => watch(command, &signals, &order.limits)?,
+        sys::Fork::Parent(command) => {
+            // Whoever comes first; it fails where the child was, and that is as good.
+            let _ = sys::lead_group(command);
+            let code = watch(command, &signals, &order.limits)?;
+            tree::end(command);
+            code
+        }
     };
-    tree::end();
     Ok(code)
 }
 
 /// Waits for the command's end, a signal from outside, or a limit.
 fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<u8> {
+    let mut measured = Instant::now();
+    let mut usual = sys::tasks();
     loop {
-        match signals.wait(TICK)? {
+        // By the clock, not by silence: a command whose children end all the time must not put the measuring off.
+        match signals.wait(TICK.saturating_sub(measured.elapsed()))? {
             Some(libc::SIGCHLD) => {
-                if let Some(status) = sys::reap(command) {
+                if let Some(status) = sys::reap_but(command) {
                     let code = exit_code(status);
                     if code == OUT_OF_TIME {
                         say(&format!("killed: it used more than {} s of processor time", limits.cpu));
@@ -124,20 +140,38 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<u8
                 }
             }
             Some(_) => return Ok(STOPPED),
-            None => {
-                let used = tree::measure();
-                let limit = if used.processes > limits.processes {
-                    format!("more than {} processes at the same time", limits.processes)
-                } else if used.memory > limits.memory {
-                    format!("more than {} MB of memory", limits.memory >> 20)
-                } else {
-                    continue;
-                };
-                tree::end();
-                say(&format!("killed: it used {limit}"));
-                return Ok(LIMITED);
-            }
+            None => {}
         }
+        if measured.elapsed() < TICK {
+            continue;
+        }
+        // Counting takes longer the more there are, and a fork bomb grows meanwhile: it must hold still first.
+        let crowd = sys::tasks().saturating_sub(usual) > limits.processes;
+        if crowd {
+            sys::signal_group(command, libc::SIGSTOP);
+        }
+        if let Some(limit) = exceeded(tree::measure(), limits) {
+            tree::end(command);
+            say(&format!("killed: it used {limit}"));
+            return Ok(LIMITED);
+        }
+        if crowd {
+            // It was threads, or somebody else.
+            usual = sys::tasks();
+            sys::signal_group(command, libc::SIGCONT);
+        }
+        measured = Instant::now();
+    }
+}
+
+/// The limit that is not kept, in words.
+fn exceeded(used: tree::Used, limits: &Limits) -> Option<String> {
+    if used.processes > limits.processes {
+        Some(format!("more than {} processes at the same time", limits.processes))
+    } else if used.memory > limits.memory {
+        Some(format!("more than {} MB of memory", limits.memory >> 20))
+    } else {
+        None
     }
 }
 
@@ -159,10 +193,13 @@ fn confined(order: &Order, argv: &[OsString], scratch: &Scratch) -> io::Result<C
     let Some((program, arguments)) = argv.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
     };
-    sys::limit(libc::RLIMIT_CORE, 0)?;
-    sys::limit(libc::RLIMIT_FSIZE, order.limits.file)?;
+    sys::limit(Resource::Core, 0)?;
+    sys::limit(Resource::Fsize, order.limits.file)?;
+    // Counted over all that the user runs, so this leaves room for as many as there can be and then some. Root has no bound.
+    let room = (sys::tasks() + TASKS * order.limits.processes) as u64;
+    sys::limit(Resource::Nproc, room)?;
     // A process that outlives the signal is killed a second later.
-    sys::soft_limit(libc::RLIMIT_CPU, order.limits.cpu, order.limits.cpu.saturating_add(1))?;
+    sys::soft_limit(Resource::Cpu, order.limits.cpu, order.limits.cpu.saturating_add(1))?;
     let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
     match &order.mechanism {
         Mechanism::Bubblewrap(bubblewrap) => {

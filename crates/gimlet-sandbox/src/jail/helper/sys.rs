@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seccompiler::BpfProgram;
 
 /// One process becomes two.
@@ -69,20 +70,35 @@ pub(crate) fn wait_for(child: u32) -> io::Result<i32> {
     }
 }
 
-/// Collects children that have ended; the status of the one that is asked for, if it is among them.
-pub(crate) fn reap(wanted: u32) -> Option<i32> {
-    let mut found = None;
+/// Collects children that have ended, but for one; its status, if it has ended too. It is left to be collected, so that
+/// nobody else gets its number.
+pub(crate) fn reap_but(kept: u32) -> Option<i32> {
     loop {
-        let mut status = 0;
+        // SAFETY: a structure of zeroes is a valid value, and says that no child has ended.
+        let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: the pointer is to a value that outlives the call.
-        let child = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
-        if child <= 0 {
-            return found;
+        if unsafe { libc::waitid(libc::P_ALL, 0, &mut ended, flags) } == -1 {
+            return None;
         }
-        if child.unsigned_abs() == wanted {
-            found = Some(status);
+        // SAFETY: the call has filled in the fields of a child's end, or left zeroes.
+        let (child, status) = unsafe { (ended.si_pid(), ended.si_status()) };
+        if child == 0 {
+            return None;
         }
+        if child.unsigned_abs() == kept {
+            // The two halves of what `wait` would tell.
+            return Some(if ended.si_code == libc::CLD_EXITED { status << 8 } else { status });
+        }
+        // SAFETY: a null pointer says that the status is not wanted; the child has ended, so this does not wait.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     }
+}
+
+/// Collects children that have ended.
+pub(crate) fn reap_ended() {
+    // SAFETY: a null pointer says that the status is not wanted.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
 /// Waits until any child has ended; false when there is none left.
@@ -101,6 +117,27 @@ pub(crate) fn reap_one() -> bool {
 pub(crate) fn kill(process: u32) {
     // SAFETY: takes plain numbers. A process that is gone is as good as killed; no number but a child's comes here.
     unsafe { libc::kill(process.cast_signed(), libc::SIGKILL) };
+}
+
+/// Has a process, or with 0 this one, lead a group of its own.
+pub(crate) fn lead_group(process: u32) -> io::Result<()> {
+    // SAFETY: takes plain numbers.
+    checked(unsafe { libc::setpgid(process.cast_signed(), 0) })
+}
+
+/// Signals all processes of a group at once; a group that is gone needs none.
+pub(crate) fn signal_group(leader: u32, signal: libc::c_int) {
+    // SAFETY: takes plain numbers; no number but that of a child comes here, ended or not.
+    unsafe { libc::killpg(leader.cast_signed(), signal) };
+}
+
+/// How many tasks there are on the whole machine; threads count.
+pub(crate) fn tasks() -> usize {
+    // SAFETY: a structure of zeroes is a valid value.
+    let mut known: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a value that outlives the call, which cannot fail then.
+    unsafe { libc::sysinfo(&mut known) };
+    usize::from(known.procs)
 }
 
 /// Size of a memory page.
@@ -150,19 +187,14 @@ impl Signals {
 }
 
 /// Sets a limit for this process and all it starts, or a lower one that is there already.
-pub(crate) fn limit(resource: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
+pub(crate) fn limit(resource: Resource, most: u64) -> io::Result<()> {
     soft_limit(resource, most, most)
 }
 
 /// The same with a limit that warns before the one that ends.
-pub(crate) fn soft_limit(resource: libc::__rlimit_resource_t, warn: u64, most: u64) -> io::Result<()> {
-    let mut bound = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a value that outlives the call.
-    checked(unsafe { libc::getrlimit(resource, &mut bound) })?;
-    let most = most.min(bound.rlim_max);
-    let bound = libc::rlimit { rlim_cur: warn.min(most), rlim_max: most };
-    // SAFETY: as above.
-    checked(unsafe { libc::setrlimit(resource, &bound) })
+pub(crate) fn soft_limit(resource: Resource, warn: u64, most: u64) -> io::Result<()> {
+    let most = getrlimit(resource).maximum.map_or(most, |there| most.min(there));
+    Ok(setrlimit(resource, Rlimit { current: Some(warn.min(most)), maximum: Some(most) })?)
 }
 
 /// No program that is started from here on gains rights, whatever its file says.

@@ -21,15 +21,23 @@ pub(crate) fn measure() -> Used {
     Used { processes: below.len(), memory }
 }
 
-/// Kills everything below this process, and comes back when nothing is left.
-pub(crate) fn end() {
+/// Kills everything below this process, and comes back when nothing is left. First, at one stroke, what is still in the
+/// command's own group, so that a fork bomb is not looked for one by one.
+pub(crate) fn end(command: u32) {
+    sys::signal_group(command, libc::SIGKILL);
     loop {
+        // From the top: with bubblewrap's first process everything in its namespace is gone.
+        for pid in children(std::process::id()) {
+            sys::kill(pid);
+        }
         for pid in below(std::process::id()) {
             sys::kill(pid);
         }
         if !sys::reap_one() {
             return;
         }
+        // And all that have ended meanwhile: looking for what is left takes longer the more there are.
+        sys::reap_ended();
     }
 }
 
