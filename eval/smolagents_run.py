@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from smolagents import CodeAgent, LogLevel, OpenAIModel, ToolCallingAgent, tool
+from smolagents import ChatMessage, CodeAgent, LogLevel, MessageRole, OpenAIModel, ToolCallingAgent, tool
 from smolagents.memory import ActionStep
 from smolagents.utils import AgentParsingError
 
@@ -126,39 +126,64 @@ def make_tools(repo: pathlib.Path, calls: list) -> list:
     return [list_files, read_file, search, git_log, git_diff, write_file, run_command]
 
 
-def attempt(options, action: str, order: dict, repo: pathlib.Path) -> dict:
-    """Works on one task, and tells what happened in the words `gimlet eval --grade` reads."""
-    calls: list = []
+class Hurried(OpenAIModel):
+    """A model that gives up at a point in time, as gimlet does: smolagents itself has no limit of time."""
+
+    ends = None
+
+    def generate(self, *args, **more):
+        left = None if self.ends is None else self.ends - time.monotonic()
+        if left is not None and left <= 0:
+            raise TimeoutError("the time is up")
+        return super().generate(*args, timeout=left, **more)
+
+
+def last_words(steps: list) -> str:
+    """What was said last, which is what gimlet too is judged by when its time is up."""
+    said = [step.model_output for step in steps if isinstance(step.model_output, str)]
+    return said[-1] if said else ""
+
+
+def make_agent(options, action: str, max_steps: int, repo: pathlib.Path, calls: list):
     # "required", the default, makes this model write to its token limit through llama.cpp; "auto" lets smolagents find the
     # call in its text.
     more = {"tool_choice": options.tool_choice} if action == "tools" else {}
-    model = OpenAIModel(
+    model = Hurried(
         model_id=options.model,
         api_base=f"{options.api_base.rstrip('/')}/v1",
         api_key="none",
         temperature=options.temperature,
         max_tokens=options.max_tokens,
-        client_kwargs={"timeout": order["timeout"], "max_retries": 0},
+        client_kwargs={"timeout": None, "max_retries": 0},
         **more,
     )
     kind = {"tools": ToolCallingAgent, "code": CodeAgent}[action]
-    agent = kind(make_tools(repo, calls), model, max_steps=order["max_steps"], verbosity_level=LogLevel.ERROR)
+    return kind(make_tools(repo, calls), model, max_steps=max_steps, verbosity_level=LogLevel.ERROR)
+
+
+def warm_up(options, action: str):
+    """Lets the server read the standing instructions, which it keeps, so that the time of no task goes into that."""
+    agent = make_agent(options, action, 1, options.out, [])
+    tools = {"tools_to_call_from": agent.tools_and_managed_agents} if action == "tools" else {}
+    hello = ChatMessage(role=MessageRole.USER, content=[{"type": "text", "text": "New task:\nSay hello."}])
+    agent.model.kwargs["max_tokens"] = 1
+    agent.model.generate([*agent.write_memory_to_messages(), hello], **tools)
+
+
+def attempt(options, action: str, order: dict, repo: pathlib.Path) -> dict:
+    """Works on one task, and tells what happened in the words `gimlet eval --grade` reads."""
+    calls: list = []
+    agent = make_agent(options, action, order["max_steps"], repo, calls)
     begun = time.monotonic()
+    agent.model.ends = begun + order["timeout"]
     told: dict = {"calls": calls}
-
-    # smolagents has no limit of time; this stops it at the end of the step in which the time is up.
-    def watch(step, agent):
-        if time.monotonic() - begun > order["timeout"]:
-            agent.interrupt()
-
-    agent.step_callbacks.register(ActionStep, watch)
     try:
         result = agent.run(order["task"], return_full_result=True)
         told["answer"] = "" if result.output is None else str(result.output)
         told["ended"] = "answered" if result.state == "success" else "limited"
     except Exception as error:
-        told["answer"] = ""
-        late = time.monotonic() - begun > order["timeout"]
+        late = time.monotonic() > agent.model.ends - 1
+        told["answer"] = last_words([step for step in agent.memory.steps if isinstance(step, ActionStep)]) if late else ""
         told["ended"] = "limited" if late else "broken"
         if not late:
             told["error"] = {"error": type(error).__name__, "message": str(error)[:500]}
@@ -188,21 +213,24 @@ def main():
     parser.add_argument("--task", action="append", default=[])
     parser.add_argument("--temperature", type=float, default=0.1)
     parser.add_argument("--max-tokens", type=int, default=1024)
+    parser.add_argument("--timeout", help="most seconds of one task, where the suite allows it more")
     parser.add_argument("--tool-choice", default="auto")
     options = parser.parse_args()
     if shutil.which("bwrap") is None:
         sys.exit("bubblewrap is needed, so that commands cannot leave the copy")
     chosen = ["--split", options.split, *(word for glob in options.task for word in ("--task", glob))]
+    limits = ["--timeout", options.timeout] if options.timeout else []
     for repetition in range(1, options.repeat + 1):
         for action in options.action.split(","):
             folder = (options.out / "smolagents" / f"{action}-{repetition}").absolute()
             if not folder.exists():
-                order = [options.gimlet, "eval", options.suite, *chosen, "--prepare", folder]
+                order = [options.gimlet, "eval", options.suite, *chosen, *limits, "--prepare", folder]
                 subprocess.run(order, check=True)
-            for place in sorted(folder.iterdir()):
+            ahead = [place for place in sorted(folder.iterdir()) if not (place / "run.json").exists()]
+            if ahead:
+                warm_up(options, action)
+            for place in ahead:
                 file = place / "run.json"
-                if file.exists():
-                    continue
                 order = json.loads((place / "task.json").read_text())
                 told = attempt(options, action, order, place / "repo")
                 name = options.name or options.model

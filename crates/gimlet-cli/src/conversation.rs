@@ -24,6 +24,7 @@ use crate::exit::UsageError;
 use crate::front::Front;
 use crate::models;
 use crate::patches::PatchFile;
+use crate::served::Manner;
 use crate::show::note;
 use crate::style::DIM;
 use crate::team::{self, Duty, Ready, Team};
@@ -151,7 +152,10 @@ impl Conversation {
         let context = match self.run {
             // A run has it in its log.
             Some(_) => String::new(),
-            None => world::context(&self.place, &self.settings),
+            None => {
+                let manner = Manner { action: self.action, ..found.manner };
+                world::context(&self.place, &self.settings, &manner)
+            }
         };
         let duty = Duty { imports: &self.imports, limits, context };
         self.agent = self.team.assemble(&self.place, &self.settings, &self.options.work, found, duty).await?;

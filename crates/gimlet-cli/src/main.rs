@@ -20,6 +20,7 @@ mod keys;
 mod mcp;
 mod memory;
 mod models;
+mod overview;
 mod patches;
 mod repository;
 mod rules;

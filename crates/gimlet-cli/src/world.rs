@@ -8,8 +8,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::Env;
 use gimlet::approval::Approver;
+use gimlet::constrain::Constrain;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
-use gimlet::event::Event;
+use gimlet::event::{ActionFormat, Event};
 use gimlet::guard::Redactor;
 use gimlet::ids::RunId;
 use gimlet::journal::Observer;
@@ -30,7 +31,8 @@ use crate::instructions::{self, Instructions};
 use crate::isolation::{self, Isolation};
 use crate::mcp::{self, Loudness};
 use crate::patches::PatchFile;
-use crate::{home, keys, memory, rules};
+use crate::served::Manner;
+use crate::{home, keys, memory, overview, rules};
 
 /// The folder an agent works in, and the tools bound to it.
 pub(crate) struct Place {
@@ -225,19 +227,23 @@ impl Policy for AskBeforeEdit {
     }
 }
 
-/// What the project tells agents, for the model to read before its task. Only a new run needs it: a resumed one has it
-/// in its log.
-pub(crate) fn context(place: &Place, settings: &Settings) -> String {
-    if !settings.instructions.value {
-        return String::new();
-    }
-    match place.instructions() {
-        Ok(found) => found.map(|instructions| instructions.text).unwrap_or_default(),
-        Err(reason) => {
+/// What the model reads of the project before its task: what it tells agents, and for a small model that calls tools the
+/// names of its files. Only a new run needs it: a resumed one has it in its log.
+pub(crate) fn context(place: &Place, settings: &Settings, manner: &Manner) -> String {
+    let told = match settings.instructions.value.then(|| place.instructions()) {
+        Some(Ok(found)) => found.map(|instructions| instructions.text),
+        Some(Err(reason)) => {
             tracing::warn!("{reason}");
-            String::new()
+            None
         }
-    }
+        None => None,
+    };
+    // One that writes code copies the names into its program, instead of asking for what is there.
+    let files = match (manner.constrain, manner.action) {
+        (Constrain::Always, ActionFormat::Tools) => overview::of_project(place.root()),
+        (Constrain::Always, ActionFormat::Code) | (Constrain::AfterFailures | Constrain::Never, _) => None,
+    };
+    [told, files].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 /// The hidden subcommand that is the sandbox's worker.

@@ -109,7 +109,9 @@ class ToolError(Exception):
     def __str__(self):
         text = f"{self.error}: {self.message}" if self.error else self.message
         if self.recovery_suggestion:
-            text += f"\nsuggestion: {self.recovery_suggestion.get('rationale', '')}"
+            call = self.recovery_suggestion.get("tool_call", {})
+            arguments = ", ".join(f"{name}={value!r}" for name, value in call.get("arguments", {}).items())
+            text += f"\nsuggestion: {call.get('name', '')}({arguments})  # {self.recovery_suggestion.get('rationale', '')}"
         if self.advice:
             text += f"\n{self.advice}"
         return text

@@ -1,7 +1,7 @@
 //! `file_info`: what is at a path.
 
 use gimlet::effect::Effect;
-use gimlet::tool::{ToolCx, ToolError, TypedTool, code as core};
+use gimlet::tool::{Manner, Tells, ToolCx, ToolError, TypedTool, code as core};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,10 @@ impl TypedTool for FileInfo {
     const NAME: &'static str = "file_info";
     type Input = Input;
     type Output = Output;
+
+    fn manner(&self) -> Manner {
+        Manner { tells: Tells::Where, ..Manner::default() }
+    }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
         Ok(vec![Effect::Read { path: self.root.resolve(&input.path)?.as_path().into() }])

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gimlet::effect::Effect;
-use gimlet::tool::{ToolCx, ToolError, TypedTool};
+use gimlet::tool::{Manner, Tells, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,10 @@ impl TypedTool for ListFiles {
     type Input = Input;
     type Output = Output;
 
+    fn manner(&self) -> Manner {
+        Manner { tells: Tells::Where, ..Manner::default() }
+    }
+
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
         FileGlob::new(&self.root, &input.glob)?;
         Ok(vec![Effect::Read { path: PathBuf::new() }])
@@ -81,7 +85,11 @@ pub fn list(root: &Root, input: &Input, stop: &(dyn Fn() -> bool + Sync)) -> Res
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
     let truncated = files.len() < total_matches;
-    let message = truncated.then(|| format!("{} of {total_matches} files; use a narrower glob", files.len()));
+    let message = match files.len() {
+        0 if total_matches == 0 => Some("no file fits; rg_search looks for words inside of files".to_owned()),
+        some if truncated => Some(format!("{some} of {total_matches} files; use a narrower glob")),
+        _ => None,
+    };
     Ok(Output { count: files.len(), files, total_matches, truncated, message })
 }
 

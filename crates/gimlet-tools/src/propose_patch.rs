@@ -24,7 +24,8 @@ pub struct ProposePatch {
     pub validator: Arc<dyn PatchValidator>,
 }
 
-/// Propose to replace lines of a file by others. Nothing is written yet: call apply_patch with the returned patch_id.
+/// Propose to replace lines of a file by others; an empty original_content makes a new file. Nothing is written yet: call
+/// apply_patch with the returned patch_id.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Input {
     /// One sentence: what the change is for.

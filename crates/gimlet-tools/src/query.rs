@@ -74,7 +74,10 @@ impl Query<'_> {
             notes.push("the pattern is no regular expression and was searched as plain text".to_owned());
         }
         if matches.is_empty() {
-            notes.push(format!("no matches in {} files", files.len()));
+            notes.push(match files.len() {
+                0 => format!("no file fits; search all files without {}", self.narrower),
+                searched => format!("no matches in {searched} files"),
+            });
         }
         if truncated {
             notes.push(format!("only the first {}; use a narrower pattern or {}", self.limit, self.narrower));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gimlet::effect::Effect;
-use gimlet::tool::{ToolCx, ToolError, TypedTool};
+use gimlet::tool::{Manner, Tells, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,10 @@ impl TypedTool for RepoInfo {
     const NAME: &'static str = "repo_info";
     type Input = Input;
     type Output = Output;
+
+    fn manner(&self) -> Manner {
+        Manner { tells: Tells::Where, ..Manner::default() }
+    }
 
     fn effects(&self, _input: &Input) -> Result<Vec<Effect>, ToolError> {
         Ok(vec![Effect::Read { path: PathBuf::new() }])

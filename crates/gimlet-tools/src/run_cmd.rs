@@ -113,7 +113,7 @@ impl TypedTool for RunCmd {
 /// How the guard treats commands: their end matters, and their own limit comes before its.
 pub(crate) fn manner() -> Manner {
     let timeout = Duration::from_secs(MOST_SECONDS) + GRACE;
-    Manner { timeout, keep: Keep::Tail, parallel: false, resumable: false }
+    Manner { timeout, keep: Keep::Tail, parallel: false, ..Manner::default() }
 }
 
 /// What a person sees before agreeing.

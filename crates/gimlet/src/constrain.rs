@@ -8,9 +8,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::effect::Effect;
 use crate::event::ActionFormat;
 use crate::state::{CallSummary, State};
-use crate::tool::{ToolSpec, code};
+use crate::tool::{Tells, ToolSpec, code};
 
 /// When a model's replies are held to a schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,8 +20,8 @@ pub enum Constrain {
     /// Once two replies in a row could not be read.
     #[default]
     AfterFailures,
-    /// From the first reply on, for models too small to begin by themselves, until a call has succeeded: held any longer
-    /// they go on calling and never answer. Code is left free until it fails: the same models write it better in a fence
+    /// From the first reply on, for models too small to begin by themselves, until a call has told them something of the
+    /// matter, and again for the reply after a refused answer: held any longer they go on calling and never answer. Code is left free until it fails: the same models write it better in a fence
     /// than in a string.
     Always,
     /// Not at all.
@@ -30,30 +31,44 @@ pub enum Constrain {
 impl Constrain {
     /// Whether the next reply is held to a schema. The last answer of a run is prose, and a model that goes round in
     /// circles is let go: held to the form of a call, it makes the same one again.
-    pub fn applies(self, state: &State) -> bool {
+    pub fn applies(self, state: &State, tools: &[Arc<ToolSpec>]) -> bool {
         let held = match self {
             Constrain::AfterFailures => state.constrained,
-            Constrain::Always => state.constrained || !(writes_code(state) || has_looked(state)),
+            Constrain::Always => {
+                let waits = !has_looked(state, tools) || sent_back(state);
+                state.constrained || (waits && !writes_code(state))
+            }
             Constrain::Never => false,
         };
         held && state.closing.is_none() && !circles(state)
     }
 }
 
-/// Whether the last call was the one before it once more, or was refused for being made too often.
+/// Whether the last call was made before, with nothing changed in between, or was refused for being made too often.
 fn circles(state: &State) -> bool {
-    let same = |one: &CallSummary, other: &CallSummary| one.tool == other.tool && one.args == other.args;
-    match state.history.as_slice() {
-        [] => false,
-        [.., before, last] if same(before, last) => true,
-        [.., last] => last.error.as_deref() == Some(code::LOOP_DETECTED),
-    }
+    let Some((last, earlier)) = of_task(state).split_last() else { return false };
+    let changes = |call: &&CallSummary| call.effects.iter().any(Effect::changes_world);
+    let mut since = earlier.iter().rev().take_while(|call| !changes(call));
+    let again = since.any(|call| call.tool == last.tool && call.args == last.args);
+    again || last.error.as_deref() == Some(code::LOOP_DETECTED)
 }
 
-/// Whether a call of the present task has brought something.
-fn has_looked(state: &State) -> bool {
-    let of_task = state.history.get(state.before_task..).unwrap_or_default();
-    of_task.iter().any(|call| call.error.is_none())
+/// The calls of the present task.
+fn of_task(state: &State) -> &[CallSummary] {
+    state.history.get(state.before_task..).unwrap_or_default()
+}
+
+/// Whether a call of the present task has told something of the matter. Names of files do not, nor does a search that found
+/// nothing: a small model that has seen nothing else makes up the rest.
+fn has_looked(state: &State, tools: &[Arc<ToolSpec>]) -> bool {
+    let only_where =
+        |name: &str| tools.iter().any(|tool| tool.name == name && tool.manner.tells == Tells::Where);
+    of_task(state).iter().any(|call| call.error.is_none() && call.count != Some(0) && !only_where(&call.tool))
+}
+
+/// Whether an answer was refused and nothing was done since: another one in other words would be refused as well.
+fn sent_back(state: &State) -> bool {
+    state.refused_after == Some(state.history.len())
 }
 
 fn writes_code(state: &State) -> bool {

@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::message::ToolCall;
 use crate::run::{Ending, Run};
 use crate::state::State;
-use crate::tool::{Keep, Manner, Tool, ToolCx, ToolError, ToolFailure, ToolOutput, ToolSpec, tidy_schema};
+use crate::tool::{Manner, Tool, ToolCx, ToolError, ToolFailure, ToolOutput, ToolSpec, tidy_schema};
 
 /// Error words of this tool.
 mod code {
@@ -57,9 +57,8 @@ pub(crate) fn as_tool(agent: Arc<Agent>) -> Arc<dyn Tool> {
     let manner = Manner {
         // Its own limits end it.
         timeout: Duration::from_secs(60 * 60 * 24 * 365),
-        keep: Keep::Head,
-        parallel: true,
         resumable: true,
+        ..Manner::default()
     };
     let spec = ToolSpec { name: agent.name.clone(), description, input, output: None, manner };
     Arc::new(Delegate { agent, spec: Arc::new(spec) })

@@ -91,6 +91,8 @@ pub struct State {
     pub work: Work,
     /// How often a final answer was refused.
     pub refusals: u32,
+    /// How many calls had come to an end when a final answer was last refused.
+    pub refused_after: Option<usize>,
     /// How often the final answer did not have the form that is asked for.
     pub misshapen: u32,
     /// How often a reply held no usable action.

@@ -52,11 +52,37 @@ pub struct Manner {
     pub parallel: bool,
     /// Keeps its own durable record, so that calling it again after a crash carries on instead of repeating.
     pub resumable: bool,
+    /// What its results are about.
+    #[serde(skip_serializing_if = "Tells::is_matter")]
+    pub tells: Tells,
 }
 
 impl Default for Manner {
     fn default() -> Self {
-        Manner { timeout: Duration::from_secs(30), keep: Keep::Head, parallel: true, resumable: false }
+        Manner {
+            timeout: Duration::from_secs(30),
+            keep: Keep::Head,
+            parallel: true,
+            resumable: false,
+            tells: Tells::Matter,
+        }
+    }
+}
+
+/// What a tool's results are about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tells {
+    /// The matter itself: an answer may rest on it.
+    #[default]
+    Matter,
+    /// Only where there is something to look at: names, sizes, dates.
+    Where,
+}
+
+impl Tells {
+    fn is_matter(&self) -> bool {
+        *self == Tells::Matter
     }
 }
 

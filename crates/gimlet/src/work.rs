@@ -203,6 +203,7 @@ mod tests {
             error: None,
             patch: None,
             exit: None,
+            count: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::run::{Action, temperature};
+use super::seconds;
 
 /// Flags that mean something only where models are tried.
 const TRYING: [&str; 6] = ["models", "action", "repeat", "api_base", "temperature", "max_tokens"];
@@ -33,18 +34,29 @@ pub(crate) struct EvalArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,
+    /// Most seconds of one task, where the suite allows it more.
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the report as Markdown, with a line for each task.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
     /// Try no model: show that every task can be failed, and that its reference solution passes.
-    #[arg(long, conflicts_with_all = ["prepare", "grade", "out", "json"], conflicts_with_all = TRYING)]
+    #[arg(long, conflicts_with_all = ["prepare", "grade", "report", "timeout", "out", "json", "markdown"])]
+    #[arg(conflicts_with_all = TRYING)]
     pub(crate) check: bool,
     /// Try no model: lay the tasks out in a folder, for another program to work on.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "out", "json"], conflicts_with_all = TRYING)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["grade", "report", "out", "json", "markdown"])]
+    #[arg(conflicts_with_all = TRYING)]
     pub(crate) prepare: Option<PathBuf>,
     /// Try no model: grade what another program did in a prepared folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = TRYING)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["report", "timeout"], conflicts_with_all = TRYING)]
     pub(crate) grade: Option<PathBuf>,
+    /// Try no model: report what is in files of results, or in folders of them, together; may be given more than once.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["timeout", "out"], conflicts_with_all = TRYING)]
+    pub(crate) report: Vec<PathBuf>,
 }
 
 /// How the models write.
@@ -72,6 +84,8 @@ pub(crate) enum EvalMode {
     Prepare(PathBuf),
     /// What it did is graded.
     Grade(PathBuf),
+    /// What is in files of results is reported.
+    Report(Vec<PathBuf>),
 }
 
 impl EvalArgs {
@@ -81,6 +95,7 @@ impl EvalArgs {
             (true, _, _) => EvalMode::Check,
             (false, Some(folder), _) => EvalMode::Prepare(folder.clone()),
             (false, None, Some(folder)) => EvalMode::Grade(folder.clone()),
+            (false, None, None) if !self.report.is_empty() => EvalMode::Report(self.report.clone()),
             (false, None, None) => EvalMode::Try,
         }
     }

@@ -92,6 +92,8 @@ struct Stamp {
     version: String,
     temperature: Option<f32>,
     max_tokens: Option<u32>,
+    #[serde(default)]
+    timeout: Option<f64>,
 }
 
 /// The results of a folder. Only one program at a time writes them.
@@ -106,7 +108,7 @@ pub(crate) struct Ledger {
 /// Who adds to a folder.
 pub(crate) enum Writer<'a> {
     /// This program, which tries models with these settings.
-    Trying(&'a WritingArgs),
+    Trying { writing: &'a WritingArgs, timeout: Option<f64> },
     /// Another one, whose settings are its own.
     Grading,
 }
@@ -163,9 +165,11 @@ fn stamp(folder: &Path, suite: &Suite, writer: &Writer<'_>) -> anyhow::Result<()
         version: env!("CARGO_PKG_VERSION").into(),
         temperature: None,
         max_tokens: None,
+        timeout: None,
     };
-    if let Writer::Trying(writing) = writer {
+    if let Writer::Trying { writing, timeout } = writer {
         (ours.temperature, ours.max_tokens) = (writing.temperature, writing.max_tokens);
+        ours.timeout = *timeout;
     }
     let Some(bytes) = crate::config::read_small(&path)? else {
         std::fs::write(&path, serde_json::to_vec_pretty(&ours)?)?;
@@ -178,9 +182,10 @@ fn stamp(folder: &Path, suite: &Suite, writer: &Writer<'_>) -> anyhow::Result<()
         ("the version of this program", ours.version != theirs.version),
         ("--temperature", ours.temperature != theirs.temperature),
         ("--max-tokens", ours.max_tokens != theirs.max_tokens),
+        ("--timeout", ours.timeout != theirs.timeout),
     ];
     let settings = match writer {
-        Writer::Trying(_) => &differs[..],
+        Writer::Trying { .. } => &differs[..],
         Writer::Grading => &differs[..1],
     };
     match settings.iter().find(|(_, differs)| *differs) {
@@ -202,8 +207,35 @@ fn read(file: &mut File, path: &Path) -> anyhow::Result<Vec<Record>> {
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
     }
-    text[..whole]
-        .lines()
+    parse(&text[..whole], path)
+}
+
+/// The results in several files, or folders, together. The same try must not be in two of them: it would count twice.
+pub(crate) fn gather(places: &[PathBuf]) -> anyhow::Result<Vec<Record>> {
+    let mut gathered: Vec<Record> = Vec::new();
+    let mut seen = HashSet::new();
+    for place in places {
+        let path = if place.is_dir() { place.join("results.jsonl") } else { place.clone() };
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", shown(&path)))?;
+        for record in parse(&text, &path)? {
+            let Try { contender, task, repetition } = &record.attempt;
+            if !seen.insert(record.attempt.clone()) {
+                let Contender { agent, model, action } = contender;
+                return Err(UsageError::new(format!(
+                    "{}: {agent}'s try {repetition} of {task} ({model}, {action}) is in another file as well",
+                    shown(&path)
+                ))
+                .hint("report results of one version of a program at a time")
+                .into());
+            }
+            gathered.push(record);
+        }
+    }
+    Ok(gathered)
+}
+
+fn parse(text: &str, path: &Path) -> anyhow::Result<Vec<Record>> {
+    text.lines()
         .enumerate()
         .map(|(index, line)| {
             serde_json::from_str(line)

@@ -37,7 +37,11 @@ use suite::{Suite, Task};
 pub(crate) async fn eval(args: EvalArgs) -> anyhow::Result<ExitStatus> {
     let settings = Settings::load(Flags::default())?;
     diagnostics::start(&settings);
-    let suite = load::load(&args.suite)?;
+    let mut suite = load::load(&args.suite)?;
+    if let Some(most) = args.timeout {
+        suite.hurry(most);
+    }
+    let suite = suite;
     let chosen = suite.choose(args.split, &args.tasks)?;
     let cancel = world::interruptible()?;
     match args.mode() {
@@ -54,8 +58,15 @@ pub(crate) async fn eval(args: EvalArgs) -> anyhow::Result<ExitStatus> {
             tell(&args, &suite, &ledger, Vec::new())?;
             Ok(ExitStatus::Success)
         }
+        EvalMode::Report(places) => {
+            let mut records = ledger::gather(&places)?;
+            records.retain(|record| chosen.iter().any(|task| task.id == record.attempt.task));
+            print(&args, &Report::new(&suite, &records, Vec::new()))?;
+            Ok(ExitStatus::Success)
+        }
         EvalMode::Try => {
-            let mut ledger = Ledger::open(&out(&args, &suite), &suite, &Writer::Trying(&args.writing))?;
+            let writer = Writer::Trying { writing: &args.writing, timeout: args.timeout };
+            let mut ledger = Ledger::open(&out(&args, &suite), &suite, &writer)?;
             let (able, skipped) = sort_out(&chosen);
             let ahead = tries(&args, &able);
             let status = try_all(&args, &settings, &ahead, &mut ledger, &cancel).await;
@@ -151,15 +162,22 @@ async fn try_all(
 
 /// Writes the report, and prints what it comes to.
 fn tell(args: &EvalArgs, suite: &Suite, ledger: &Ledger, skipped: Vec<Skipped>) -> anyhow::Result<()> {
-    let report = Report::new(suite, ledger, skipped);
+    let report = Report::new(suite, &ledger.records, skipped);
     report.write(ledger.folder())?;
+    print(args, &report)?;
+    let page = ledger.folder().join("report.html");
+    writeln!(anstream::stderr(), "{DIM}the whole report: {}{DIM:#}", page.display())?;
+    Ok(())
+}
+
+fn print(args: &EvalArgs, report: &Report) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout().lock();
     if args.json {
-        writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
+        writeln!(stdout, "{}", serde_json::to_string(report)?)?;
+    } else if args.markdown {
+        write!(stdout, "{}", report.markdown())?;
     } else {
         write!(stdout, "{}", report.table())?;
     }
-    let page = ledger.folder().join("report.html");
-    writeln!(anstream::stderr(), "{DIM}the whole report: {}{DIM:#}", page.display())?;
     Ok(())
 }

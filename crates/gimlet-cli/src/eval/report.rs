@@ -8,7 +8,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, context};
 use serde::Serialize;
 
-use super::ledger::{Contender, Ledger, Record};
+use super::ledger::{Contender, Record};
 use super::score::{self, Row};
 use super::suite::{Level, Split, Suite};
 
@@ -60,8 +60,8 @@ struct Cell {
 }
 
 impl Report {
-    pub(crate) fn new(suite: &Suite, ledger: &Ledger, skipped: Vec<Skipped>) -> Self {
-        let mut records = ledger.records.clone();
+    pub(crate) fn new(suite: &Suite, records: &[Record], skipped: Vec<Skipped>) -> Self {
+        let mut records = records.to_vec();
         records.sort_by(|one, other| one.attempt.cmp(&other.attempt));
         let contenders: BTreeSet<&Contender> =
             records.iter().map(|record| &record.attempt.contender).collect();
@@ -114,32 +114,38 @@ impl Report {
         Ok(environment.get_template("report.html")?.render(context! { report => Serde(self) })?)
     }
 
+    /// Who did how well, below the names of the columns.
+    fn summary(&self) -> Vec<[String; COLUMNS.len()]> {
+        let both = self.splits.iter().map(|row| &row.part).collect::<BTreeSet<_>>().len() > 1;
+        let rows = self.contenders.iter().chain(self.splits.iter().filter(|_| both));
+        std::iter::once(COLUMNS.map(str::to_owned)).chain(rows.map(cells)).collect()
+    }
+
+    /// The same for a page in Markdown, and each task: in how many tries of how many it passed.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = markdown_table(self.summary());
+        let several =
+            self.contenders.iter().map(|row| &row.contender.model).collect::<BTreeSet<_>>().len() > 1;
+        let names = self.contenders.iter().map(|row| match &row.contender {
+            Contender { agent, model, action } if several => format!("{agent} {action} {}", short(model)),
+            Contender { agent, action, .. } => format!("{agent} {action}"),
+        });
+        let head = ["task".to_owned(), "level".to_owned()].into_iter().chain(names).collect();
+        let tasks = self.tasks.iter().map(|task| {
+            let cells = task.cells.iter().map(|Cell { passed, tries }| match tries {
+                0 => "–".to_owned(),
+                tries => format!("{passed}/{tries}"),
+            });
+            [task.id.clone(), word(&task.level)].into_iter().chain(cells).collect::<Vec<_>>()
+        });
+        text.push('\n');
+        text.push_str(&markdown_table(std::iter::once(head).chain(tasks)));
+        text
+    }
+
     /// A table for the terminal.
     pub(crate) fn table(&self) -> String {
-        let mut table = vec![
-            [
-                "agent",
-                "model",
-                "action",
-                "tasks",
-                "tries",
-                "passed",
-                "95 %",
-                "every time",
-                "steps",
-                "tokens in",
-                "out",
-                "seconds",
-                "unread",
-                "loops",
-                "asked",
-            ]
-            .map(str::to_owned),
-        ];
-        let both = self.splits.iter().map(|row| &row.part).collect::<BTreeSet<_>>().len() > 1;
-        for row in self.contenders.iter().chain(self.splits.iter().filter(|_| both)) {
-            table.push(cells(row));
-        }
+        let table = self.summary();
         let widths: Vec<usize> = (0..table[0].len())
             .map(|column| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
             .collect();
@@ -161,6 +167,37 @@ impl Report {
     }
 }
 
+const COLUMNS: [&str; 15] = [
+    "agent",
+    "model",
+    "action",
+    "tasks",
+    "tries",
+    "passed",
+    "95 %",
+    "every time",
+    "steps",
+    "tokens in",
+    "out",
+    "seconds",
+    "unread",
+    "loops",
+    "asked",
+];
+
+/// A table whose first row names the columns.
+fn markdown_table(rows: impl IntoIterator<Item = impl AsRef<[String]>>) -> String {
+    let mut text = String::new();
+    for (index, row) in rows.into_iter().enumerate() {
+        let row = row.as_ref();
+        text.push_str(&format!("| {} |\n", row.join(" | ")));
+        if index == 0 {
+            text.push_str(&format!("|{}\n", "---|".repeat(row.len())));
+        }
+    }
+    text
+}
+
 /// A model without its provider.
 fn short(model: &str) -> &str {
     model.rsplit('/').next().unwrap_or(model)
@@ -171,7 +208,7 @@ fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn cells(row: &Row) -> [String; 15] {
+fn cells(row: &Row) -> [String; COLUMNS.len()] {
     let score = &row.score;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let Contender { agent, model, action } = &row.contender;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use gimlet::Agent;
 use gimlet::agent::AgentBuilder;
 use gimlet::cell::Executor;
+use gimlet::constrain::Constrain;
 use gimlet::event::ActionFormat;
 use gimlet::limits::Limits;
 use gimlet::model::Sampling;
@@ -21,6 +22,7 @@ use crate::args::ExecutorChoice;
 use crate::config::{AgentEntry, Agents, Settings};
 use crate::exit::UsageError;
 use crate::models::{self, Found};
+use crate::served::Manner;
 use crate::world::Place;
 use crate::{isolation, memory, world};
 
@@ -148,7 +150,7 @@ impl<'a> Builder<'a> {
             .plan(part.plan)
             .limits(part.limits);
         builder = match part.entry {
-            None => builder.tools(self.tools.iter().cloned()),
+            None => builder.tools(self.tools.iter().filter(|tool| suits(tool.as_ref(), manner)).cloned()),
             Some(entry) => {
                 let mut builder = builder
                     .name(&entry.name)
@@ -223,5 +225,25 @@ pub(super) fn sampling(entry: Option<&AgentEntry>, flags: (Option<f32>, Option<u
         temperature: entry.temperature.filter(|_| flags.0.is_none()),
         max_tokens: entry.max_tokens.filter(|_| flags.1.is_none()),
         ..Sampling::default()
+    }
+}
+
+/// Tools that a model too small to choose among many does without: they tell only of where to look, or another one does
+/// the same.
+const SPARED: [&str; 7] = [
+    "repo_info",
+    "file_info",
+    "read_file_snippet",
+    "search_code",
+    "git_changed_files",
+    "propose_patch_unified",
+    "show_patch",
+];
+
+/// Whether a tool is offered to a model when nobody says which it shall have.
+fn suits(tool: &dyn Tool, manner: Manner) -> bool {
+    match manner.constrain {
+        Constrain::Always => !SPARED.contains(&tool.spec().name.as_str()),
+        Constrain::AfterFailures | Constrain::Never => true,
     }
 }

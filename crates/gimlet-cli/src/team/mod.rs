@@ -17,6 +17,7 @@ use crate::args::{ExecutorChoice, WorkOptions};
 use crate::config::{AgentEntry, Agents, DEFAULT_AGENT, Origin, Settings};
 use crate::exit::UsageError;
 use crate::models::{self, Found};
+use crate::served::Manner;
 use crate::world::{self, Place};
 use build::{Builder, Part};
 
@@ -68,7 +69,7 @@ pub(crate) async fn fresh(
     let duty = Duty {
         imports: &imports,
         limits: team.limits(options, settings),
-        context: world::context(place, settings),
+        context: world::context(place, settings, &Manner { action, ..found.manner }),
     };
     let (model, asked_as) = (found.model.id().to_owned(), found.reference());
     let agent = team.assemble(place, settings, options, found, duty).await?;

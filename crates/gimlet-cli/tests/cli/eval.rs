@@ -273,6 +273,41 @@ fn what_is_finished_is_not_done_again() {
     let said = bench.eval(&["--temperature", "0.7"]);
     assert_eq!(said.code, 2);
     assert!(said.stderr.contains("--temperature is not what the results"), "{}", said.stderr);
+    let said = bench.eval(&["--timeout", "30"]);
+    assert_eq!(said.code, 2);
+    assert!(said.stderr.contains("--timeout is not what the results"), "{}", said.stderr);
+}
+
+#[test]
+fn results_of_several_folders_are_reported_together() {
+    let bench = Bench::new(SUITE, REPLIES);
+    let (one, other) = (bench.out(), bench.project.home.path().join("other"));
+    for (out, split) in [(&one, "tuning"), (&other, "held-out")] {
+        let args = bench.args(out, &["--split", split, "--timeout", "90"]);
+        assert_eq!(bench.project.say(&args).code, 0);
+    }
+    let suite = bench.suite.to_str().unwrap();
+    let (one, file) = (one.to_str().unwrap().to_owned(), other.join("results.jsonl"));
+    let file = file.to_str().unwrap();
+    let report = |more: &[&str]| {
+        let mut args = vec!["eval", suite, "--report", &one, "--report", file];
+        args.extend(more);
+        bench.project.say(&args)
+    };
+    let said = report(&["--markdown"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let model = bench.model.rsplit('/').next().unwrap();
+    let steady = regex::Regex::new(r"\d+\.\d \| 0 %").unwrap();
+    let shown = said.stdout.replace(model, "MODEL");
+    insta::assert_snapshot!("eval_markdown", steady.replace_all(&shown, "S | 0 %"));
+    let held_out = report(&["--split", "held-out", "--json"]);
+    let held_out: Value = serde_json::from_str(&held_out.stdout).unwrap();
+    assert_eq!(held_out["contenders"][0]["tries"], 2);
+
+    // The same try twice would count twice.
+    let said = report(&["--report", &one]);
+    assert_eq!(said.code, 2);
+    assert!(said.stderr.contains("try 1 of ask-message"), "{}", said.stderr);
 }
 
 #[test]
@@ -377,11 +412,12 @@ fn another_programs_work_is_graded_alike() {
     let bench = Bench::new(SUITE, REPLIES);
     let suite = bench.suite.to_str().unwrap();
     let laid = bench.project.home.path().join("laid");
-    let said = bench.project.say(&["eval", suite, "--prepare", laid.to_str().unwrap()]);
+    let said = bench.project.say(&["eval", suite, "--prepare", laid.to_str().unwrap(), "--timeout", "90"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     let order: Value =
         serde_json::from_slice(&std::fs::read(laid.join("fix-sum/task.json")).unwrap()).unwrap();
     assert_eq!((&order["task"], &order["approve"]), (&json!("Make sh test.sh pass."), &json!("all")));
+    assert_eq!(order["timeout"], 90.0);
 
     // One task is done, one is not, and one was never tried.
     std::fs::write(laid.join("fix-sum/repo/add.sh"), "echo $(($1 + $2))\n").unwrap();

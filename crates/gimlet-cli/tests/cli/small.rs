@@ -122,6 +122,30 @@ async fn a_server_of_files_is_asked_as_its_model_wants_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_very_small_model_is_shown_the_files_and_held_until_it_has_looked() {
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    text = '{"name": "list_files", "arguments": {}}'
+    [[reply]]
+    text = '{"name": "read_file", "arguments": {"path": "calc.py"}}'
+    [[reply]]
+    text = "it subtracts"
+    "#;
+    let server = server(script, "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 8192).await;
+    let url = server.url();
+    let name = "llamacpp/qwen2.5-coder-1.5b-instruct-q4_k_m";
+    let (_, said) = say(Project::new(), &["-m", name, "--api-base", &url, "what is wrong?"]).await;
+    assert_eq!((said.code, said.stdout.as_str()), (0, "it subtracts\n"), "{}", said.stderr);
+    let requests = server.requests();
+    let held: Vec<bool> = requests.iter().map(|request| schema(request).is_some()).collect();
+    assert_eq!(held, [true, true, false], "names of files tell it nothing");
+    let messages = requests[0].messages();
+    let files = messages[1]["content"].as_str().unwrap();
+    assert!(files.starts_with("The files of this repository") && files.contains("\ncalc.py"), "{files}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_grade_is_kept_and_decides() {
     // Never a call of its own, natively or as JSON, but good code: three rounds of four tasks.
     let round = r#"

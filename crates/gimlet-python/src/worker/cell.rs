@@ -87,7 +87,8 @@ impl Session {
                 Err(syntax_error(
                     binding.line,
                     format!(
-                        "cannot assign to '{name}': it is a tool; choose another name, such as '{name}_result'"
+                        "cannot assign to '{name}': it is a tool and ready to call; choose another name for \
+                         what is new, such as '{name}_result'"
                     ),
                 ))
             }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::hook::{Check, Facts};
-use gimlet::work::{Verification, Work};
+use gimlet::tool::code;
+use gimlet::work::{CommandWork, Verification, Work};
 
 pub use wording::{Wish, wish};
 
@@ -54,7 +55,9 @@ impl Gate {
         let work = facts.work;
         if work.files_read.is_empty() && !self.has_changed(work) {
             return Some(
-                "you have not looked at any file: find the code the task is about and read it".into(),
+                "you have not looked at any file: read the one the task is about, or, if it is to be a new file, \
+                 call propose_patch with an empty original_content"
+                    .into(),
             );
         }
         if !self.has_changed(work) {
@@ -64,8 +67,8 @@ impl Gate {
                     format!("{patch} was proposed and not applied: call apply_patch with this patch_id")
                 }
                 None => {
-                    "the task asks for a change and nothing was changed: propose a patch and apply it, or \
-                         say why no change is needed"
+                    "the task asks for a change and nothing was changed: call propose_patch with the lines as \
+                         they are and as they shall be, then apply_patch; or say why no change is needed"
                         .into()
                 }
             });
@@ -84,18 +87,22 @@ impl Gate {
         }
     }
 
-    /// Whether something was changed, or a person did not want it to be.
+    /// Whether something was changed, or a person did not want it to be. A command that failed, such as a test, changed
+    /// nothing.
     fn has_changed(&self, work: &Work) -> bool {
+        let worked = |command: &CommandWork| match &command.error {
+            Some(error) => error == code::APPROVAL_DENIED,
+            None => command.exit == Some(0),
+        };
+        let commands = &work.commands;
         !work.files_changed.is_empty()
             || !work.patches.rejected.is_empty()
-            || work.commands.iter().any(|command| !(self.looks_only)(&command.command))
+            || commands.iter().any(|command| worked(command) && !(self.looks_only)(&command.command))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use gimlet::work::CommandWork;
-
     use super::*;
 
     fn judged(task: &str, tools: &[&str], work: &Work) -> Option<String> {
@@ -148,8 +155,14 @@ mod tests {
         refused.patches.rejected.insert("patch_1".into());
         assert_eq!(judged(task, &ALL, &refused), None);
         let mut edited = Work::default();
-        edited.commands.push(CommandWork { command: "sed -i s/a/b/ x".into(), ..pytest() });
+        let sed = CommandWork { command: "sed -i s/a/b/ x".into(), exit: Some(0), ..pytest() };
+        edited.commands.push(sed.clone());
         assert_eq!(judged(task, &ALL, &edited), None);
+        let denied = Some(code::APPROVAL_DENIED.to_owned());
+        edited.commands = vec![CommandWork { exit: None, error: denied, ..sed.clone() }];
+        assert_eq!(judged(task, &ALL, &edited), None);
+        edited.commands = vec![CommandWork { exit: Some(1), ..sed }];
+        assert!(judged(task, &ALL, &edited).is_some(), "it failed");
         let mut untried = Work { verification: Verification::Refused, ..Work::default() };
         untried.files_changed.insert("a".into());
         assert_eq!(judged(task, &ALL, &untried), None);

@@ -35,8 +35,9 @@ pub(super) fn suggest(failure: &ToolFailure, call: &ToolCall) -> Option<Suggesti
     let hint = HINTS.get(&failure.error)?;
     let mut facts = failure.context.clone();
     facts.extend(call.args.as_object().cloned().unwrap_or_default());
-    if let Some(path) = facts.get("file_path").cloned() {
-        facts.entry("path").or_insert(path);
+    // What was asked for says more than the part of it at which the search ended.
+    if let Some(path) = call.args.get("file_path").cloned() {
+        facts.insert("path".into(), path);
     }
     let arguments = fill(&hint.arguments, &Value::Object(facts))?;
     Some(Suggestion {

@@ -35,6 +35,7 @@ use crate::store::BlobId;
 use crate::tool::{Tool, ToolFailure};
 
 pub use redact::Redactor;
+pub(crate) use repeats::ANSWER_NOW;
 pub use repeats::Repeats;
 pub use truncate::{Truncation, truncate};
 pub use validate::BadSchema;

@@ -22,7 +22,7 @@ const MOST_IDENTICAL: u32 = 2;
 /// What a refused call is told first.
 const USE_IT: &str = "Use the result you already have, change the arguments, or give your final answer.";
 /// And from then on: what a small model understands when it has understood nothing else.
-const ANSWER_NOW: &str =
+pub(crate) const ANSWER_NOW: &str =
     "Do not call tools any more. Give your best final answer now, in plain words, from what you know.";
 
 pub(super) struct Watch {

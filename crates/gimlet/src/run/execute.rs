@@ -11,7 +11,7 @@ use super::{Ending, Next, Run, fail};
 use crate::cell::{Cell, CellEnd, CellEvent, ExecutorError, Session, SessionSpec};
 use crate::digest::digest;
 use crate::event::{EventKind, Suspension, ToolFinished};
-use crate::guard::{Outcome, Truncation, Turn, truncate};
+use crate::guard::{ANSWER_NOW, Outcome, Truncation, Turn, truncate};
 use crate::message::ToolCall;
 use crate::state::{CallRecord, CallStatus, CellRecord, result_text};
 use crate::store::StoreError;
@@ -46,10 +46,15 @@ impl Run {
         let begun = self.services.clock.elapsed();
         match self.run_cell(cell, code, begin).instrument(span.clone()).await {
             Ok(end) => {
-                let printed = self.services.journal.with_state(|state| {
-                    state.cells.last().map(|cell| cell.printed.clone()).unwrap_or_default()
+                let (printed, times) = self.services.journal.with_state(|state| {
+                    let printed = state.cells.last().map(|cell| cell.printed.clone()).unwrap_or_default();
+                    let times = times_alike(&state.cells, &end);
+                    (printed, times)
                 });
-                let (observation, truncated) = observe(&printed, &end, &self.services.truncation);
+                let (mut observation, truncated) = observe(code, &printed, &end, &self.services.truncation);
+                if let Some(word) = again(times) {
+                    observation = format!("{observation}\n{word}");
+                }
                 telemetry::record_cell(&span, &end, &observation, truncated, &self.services.payload());
                 let seconds = self.services.clock.elapsed().saturating_sub(begun).as_secs_f64();
                 let variables = self.session.as_ref().map(|session| session.variables()).unwrap_or_default();
@@ -294,8 +299,49 @@ fn call_id(cell: u32, call: usize) -> String {
     format!("cell_{cell}_{call}")
 }
 
+/// How often the last cell was run without a pause: the same code, which printed the same and now ends the same. Code that
+/// calls tools is not counted: the calls are watched, and what they tell may change.
+fn times_alike(cells: &[CellRecord], end: &CellEnd) -> usize {
+    let Some((last, earlier)) = cells.split_last() else { return 0 };
+    let alike = |cell: &&CellRecord| {
+        cell.calls.is_empty()
+            && cell.code.trim() == last.code.trim()
+            && cell.printed == last.printed
+            && cell.end.as_ref().is_some_and(|old| ends_alike(old, end))
+    };
+    if last.calls.is_empty() { 1 + earlier.iter().rev().take_while(alike).count() } else { 1 }
+}
+
+/// A traceback names the cell, so two of them are never the same.
+fn ends_alike(one: &CellEnd, other: &CellEnd) -> bool {
+    match (one, other) {
+        (CellEnd::Raised { kind, .. }, CellEnd::Raised { kind: other, .. }) => kind == other,
+        (one, other) => one == other,
+    }
+}
+
+/// What a model that writes the same code again is told.
+fn again(times: usize) -> Option<&'static str> {
+    match times {
+        0 | 1 => None,
+        2 => Some("This is the same code as before, with the same result. Do something else."),
+        _ => Some(ANSWER_NOW),
+    }
+}
+
+/// A function that a piece of code defines and then does not mention any more: small models take writing one for doing
+/// it.
+fn idle_function(code: &str) -> Option<&str> {
+    let name = code
+        .lines()
+        .find_map(|line| line.strip_prefix("def ")?.split_once('('))
+        .map(|(name, _)| name.trim())?;
+    let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+    (words.filter(|word| *word == name).count() == 1).then_some(name)
+}
+
 /// What the model reads about a cell.
-fn observe(printed: &str, end: &CellEnd, limits: &Truncation) -> (String, bool) {
+fn observe(code: &str, printed: &str, end: &CellEnd, limits: &Truncation) -> (String, bool) {
     let cut = |text: &str, keep| {
         let (text, cut) = truncate(text, limits.text_chars, limits.text_lines, keep);
         (text.into_owned(), cut)
@@ -308,7 +354,13 @@ fn observe(printed: &str, end: &CellEnd, limits: &Truncation) -> (String, bool) 
     let (tail, keep) = match end {
         CellEnd::Done { value: Some(value) } => (format!("Value: {value}"), Keep::Head),
         CellEnd::Done { value: None } if printed.is_empty() => {
-            ("The code ran and printed nothing. Use print() to see a value.".to_owned(), Keep::Head)
+            let text = match idle_function(code) {
+                Some(name) => format!(
+                    "The code ran and printed nothing: {name} is only defined. Call it, and print what it returns."
+                ),
+                None => "The code ran and printed nothing. Use print() to see a value.".to_owned(),
+            };
+            (text, Keep::Head)
         }
         CellEnd::Done { value: None } => (String::new(), Keep::Head),
         CellEnd::Answer { value } => (format!("Answer: {}", result_text(value)), Keep::Head),
@@ -338,11 +390,36 @@ mod tests {
     }
 
     #[test]
+    fn code_that_is_only_repeated_is_noticed() {
+        let done = CellEnd::Done { value: None };
+        let ran = |code: &str, printed: &str, end| CellRecord {
+            code: code.into(),
+            printed: printed.into(),
+            end,
+            ..CellRecord::default()
+        };
+        let old = |code: &str, printed: &str| ran(code, printed, Some(done.clone()));
+        let times = |earlier: &[CellRecord]| {
+            let cells = [earlier, &[ran("print(x)\n", "1\n", None)]].concat();
+            times_alike(&cells, &done)
+        };
+        assert_eq!(times(&[]), 1);
+        assert_eq!(times(&[old("print(x)", "1\n"), old("print(x)", "1\n")]), 3);
+        assert_eq!(times(&[old("print(x)", "1\n"), old("x = 1", "")]), 1, "something was done in between");
+        assert_eq!(times(&[old("print(x)", "2\n")]), 1, "it is not the same any more");
+    }
+
+    #[test]
     fn an_observation_says_what_happened_in_few_words() {
         let limits = Truncation::default();
         let done = |value: Option<&str>| CellEnd::Done { value: value.map(str::to_owned) };
+        let observe = |printed: &str, end: &CellEnd, limits| super::observe("x = 1", printed, end, limits);
         assert_eq!(observe("hi\n", &done(Some("35")), &limits), ("Output:\nhi\nValue: 35".into(), false));
         assert!(observe("", &done(None), &limits).0.contains("print()"));
+        let idle = super::observe("def total(x):\n    return x\n", "", &done(None), &limits).0;
+        assert!(idle.contains("total is only defined"), "{idle}");
+        let used = super::observe("def total(x):\n    return x\ny = total(1)", "", &done(None), &limits).0;
+        assert!(!used.contains("only defined"), "{used}");
         let raised = CellEnd::Raised { kind: "E".into(), traceback: "Traceback\nE: x\n".into() };
         assert_eq!(observe("", &raised, &limits).0, "Traceback\nE: x");
         let (text, truncated) = observe(&"x\n".repeat(500), &done(None), &limits);

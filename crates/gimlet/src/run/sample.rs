@@ -125,7 +125,8 @@ impl Run {
     pub(super) fn request(&self) -> Request {
         let agent = &self.agent;
         let (messages, (action, dialect), constrain) = self.services.journal.with_state(|state| {
-            (state.messages.clone(), (state.action, state.dialect), agent.constrain.applies(state))
+            let held = agent.constrain.applies(state, agent.toolbox.specs());
+            (state.messages.clone(), (state.action, state.dialect), held)
         });
         let mut sampling = agent.sampling.clone();
         if sampling.stop.is_empty() {

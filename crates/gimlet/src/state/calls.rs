@@ -50,6 +50,8 @@ pub struct CallSummary {
     pub patch: Option<String>,
     /// The exit code its result tells.
     pub exit: Option<i64>,
+    /// How many things its result says it found.
+    pub count: Option<u64>,
 }
 
 /// A cell and what is recorded of it.
@@ -109,6 +111,7 @@ impl State {
             error,
             patch: named(&finished.result).or_else(|| named(&args)),
             exit: finished.result["exit"].as_i64(),
+            count: finished.result["count"].as_u64(),
             args,
         };
         self.work.add(&summary);

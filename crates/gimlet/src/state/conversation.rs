@@ -162,7 +162,10 @@ impl State {
 
     pub(super) fn feed_back(&mut self, reason: FeedbackReason, text: &str) {
         match reason {
-            FeedbackReason::AnswerRefused => self.refusals += 1,
+            FeedbackReason::AnswerRefused => {
+                self.refusals += 1;
+                self.refused_after = Some(self.history.len());
+            }
             FeedbackReason::AnswerMisshapen => self.misshapen += 1,
             FeedbackReason::LastAnswer => {
                 self.closing = Some(out_of_steps(self).unwrap_or(FinishState::MaxSteps));

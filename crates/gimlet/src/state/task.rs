@@ -87,6 +87,7 @@ impl State {
             self.before_task = self.history.len();
             self.work = Work::default();
             self.refusals = 0;
+            self.refused_after = None;
             self.misshapen = 0;
             self.malformed = 0;
             self.closing = None;
