@@ -42,9 +42,12 @@ def make_tools(repo: pathlib.Path, calls: list) -> list:
             raise ValueError(f"{path} is outside of the repository")
         return full
 
-    def run(argv: list, **more) -> str:
-        done = subprocess.run(argv, cwd=repo, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, **more)
-        return cut(f"{done.stdout}{done.stderr}") + ("" if done.returncode == 0 else f"\n(exit code {done.returncode})")
+    def run(argv: list, nothing: str = "") -> str:
+        done = subprocess.run(argv, cwd=repo, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        said = f"{done.stdout}{done.stderr}"
+        if nothing and not said:
+            return nothing
+        return cut(said) + ("" if done.returncode == 0 else f"\n(exit code {done.returncode})")
 
     @tool
     def list_files(path: str = ".") -> str:
@@ -78,7 +81,7 @@ def make_tools(repo: pathlib.Path, calls: list) -> list:
             pattern: The regular expression.
         """
         argv = ["grep", "-rnE", "--exclude-dir=.git", "-e", pattern, "."]
-        return noted("search", lambda: run(argv) or "nothing was found")
+        return noted("search", lambda: run(argv, nothing="nothing was found"))
 
     @tool
     def git_log(count: int = 10) -> str:
@@ -93,7 +96,7 @@ def make_tools(repo: pathlib.Path, calls: list) -> list:
     @tool
     def git_diff() -> str:
         """Shows what is changed in the working tree and not committed yet."""
-        return noted("git_diff", lambda: run(["git", "diff", "HEAD"]) or "nothing is changed")
+        return noted("git_diff", lambda: run(["git", "diff", "HEAD"], nothing="nothing is changed"))
 
     @tool
     def write_file(path: str, content: str) -> str:
