@@ -21,8 +21,8 @@ pub enum Constrain {
     #[default]
     AfterFailures,
     /// From the first reply on, for models too small to begin by themselves, until a call has told them something of the
-    /// matter, and again for the reply after a refused answer: held any longer they go on calling and never answer. Code is left free until it fails: the same models write it better in a fence
-    /// than in a string.
+    /// matter, and again for the reply after a refused answer: held any longer they go on calling and never answer. Code
+    /// is left free until it fails: the same models write it better in a fence than in a string.
     Always,
     /// Not at all.
     Never,

@@ -153,11 +153,14 @@ mod probe {
             });
         }
         text.push_str(&format!("privileges: {}\n", no_new_privileges()));
-        for (name, resource) in
-            [("core", Resource::Core), ("processes", Resource::Nproc), ("cpu", Resource::Cpu)]
-        {
-            let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-            text.push_str(&format!("most {name}: {most}\n"));
+        // Behind the filter not even asking is allowed.
+        if stage == "limit" {
+            for (name, resource) in
+                [("core", Resource::Core), ("processes", Resource::Nproc), ("cpu", Resource::Cpu)]
+            {
+                let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+                text.push_str(&format!("most {name}: {most}\n"));
+            }
         }
         match std::io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
