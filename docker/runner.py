@@ -316,8 +316,8 @@ class Session:
             if name in self.protected:
                 shown = shorten(code.split("\n")[line - 1].strip(), 200)
                 return (
-                    f'  File "{file}", line {line}\n    {shown}\nSyntaxError: cannot assign to \'{name}\': it is a tool;'
-                    f" choose another name, such as '{name}_result'\n"
+                    f'  File "{file}", line {line}\n    {shown}\nSyntaxError: cannot assign to \'{name}\': it is a tool and'
+                    f" ready to call; choose another name for what is new, such as '{name}_result'\n"
                 )
         return None
 
