@@ -172,11 +172,9 @@ fn every_limit_bites_and_nothing_is_left() {
 
     let result = python(HOG);
     assert!(text(&result).starts_with("quota 50000"), "{result}");
-    let said =
-        |name: &str| text(&result).lines().find_map(|line| line.strip_prefix(name)?.parse::<f64>().ok());
-    // A machine too busy to give it half a processor has nothing to throttle.
-    let throttled = said("nr_throttled ").is_some_and(|times| times > 0.0);
-    assert!(throttled || said("used ").is_some_and(|used| used < 0.45), "{result}");
+    let throttled =
+        text(&result).lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
+    assert!(throttled.is_some_and(|times| times > 0), "{result}");
 
     let result = python("import socket\nsocket.create_connection(('1.1.1.1', 53), 3)");
     assert!(text(&result).contains("Network is unreachable"), "{result}");

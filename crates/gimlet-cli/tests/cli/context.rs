@@ -180,6 +180,11 @@ async fn ten_steps_lose_a_third_and_no_fact() {
         let pruned = ten_steps(script, &more, 8192).await;
         let (before, after) = (sent(&whole), sent(&pruned));
         assert!(after * 100 <= before * stays, "{more:?}: {after} of {before} bytes");
+        let (long, short) = (size(&whole[9]), size(&pruned[9]));
+        assert!(
+            short * 10 <= long * 7,
+            "{more:?}: the conversation after ten steps, {short} of {long} bytes"
+        );
         let last = pruned[9].body["messages"].to_string();
         assert!(last.contains("call it Zebra") && last.contains(" in step 3, "), "{last}");
         assert!(last.contains("The port is 8471.") || last.contains("text2 (str, "), "{last}");
