@@ -1,6 +1,7 @@
 //! The jail in bubblewrap's words: a file system made of what may be seen, in namespaces of its own.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 
 use gimlet::command::{Network, Profile};
@@ -11,7 +12,7 @@ use crate::jail::order::Order;
 use crate::jail::places::{RESOLVERS, SECRET, SYSTEM, protected};
 
 /// The arguments up to the command.
-pub(crate) fn arguments(order: &Order, scratch: &Scratch) -> Vec<OsString> {
+pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<OsString>> {
     let mut line = Line::default();
     for flag in ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     {
@@ -42,11 +43,11 @@ pub(crate) fn arguments(order: &Order, scratch: &Scratch) -> Vec<OsString> {
     line.add("--proc", ["/proc".as_ref()]);
     line.add("--dev", ["/dev".as_ref()]);
     line.bind("--ro-bind", Path::new("/sys"), Path::new("/sys"));
-    line.bind("--bind", &scratch.temporary(), Path::new("/tmp"));
-    line.bind("--bind", &scratch.temporary(), Path::new("/var/tmp"));
+    line.bind("--bind", scratch.temporary(), Path::new("/tmp"));
+    line.add("--symlink", ["/tmp".as_ref(), "/var/tmp".as_ref()]);
     line.add("--setenv", ["TMPDIR".as_ref(), "/tmp".as_ref()]);
     if let Some(home) = order.home.as_deref().filter(|home| is_own_place(home)) {
-        line.bind("--bind", &scratch.home(), home);
+        line.bind("--bind", scratch.home()?, home);
     }
     for path in &order.read {
         line.same("--ro-bind-try", path);
@@ -63,7 +64,7 @@ pub(crate) fn arguments(order: &Order, scratch: &Scratch) -> Vec<OsString> {
         line.add("--unsetenv", [name.as_ref()]);
     }
     line.add("--chdir", [order.cwd.as_os_str()]);
-    line.0
+    Ok(line.0)
 }
 
 /// The project as the profile shows it.

@@ -50,7 +50,7 @@ pub(crate) fn rules(order: &Order, scratch: &Scratch) -> io::Result<Vec<Rule>> {
     for path in &order.read {
         rules.around(path, Links::Follow, &hidden, read)?;
     }
-    rules.add(scratch.folder(), Links::Leave, all)?;
+    rules.add(scratch.temporary(), Links::Leave, all)?;
     rules.add(&order.root, Links::Leave, read)?;
     match (order.permissions.profile, order.permissions.git) {
         (Profile::ReadOnly, _) => {}

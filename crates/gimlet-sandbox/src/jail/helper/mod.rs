@@ -100,27 +100,47 @@ fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
         return Ok(STOPPED);
     }
     sys::adopt_orphans()?;
-    let scratch = Scratch::new()?;
-    let code = match sys::fork()? {
-        sys::Fork::Child => {
-            signals.unblock()?;
-            sys::lead_group(0)?;
-            let error = enter(order, argv, &scratch);
-            say(&format!(
-                "{} cannot be started: {error}",
-                argv.first().cloned().unwrap_or_default().display()
-            ));
-            std::process::exit(NOT_STARTED.into())
-        }
-        sys::Fork::Parent(command) => {
-            // Whoever comes first; it fails where the child was, and that is as good.
-            let _ = sys::lead_group(command);
-            let code = watch(command, &signals, &order.limits)?;
-            tree::end(command);
-            code
-        }
+    let mut scratch = Scratch::new()?;
+    let command = match start(order, argv, &mut scratch, &signals) {
+        Ok(command) => command,
+        Err(error) => return Ok(not_started(argv, &error)),
     };
+    let code = watch(command, &signals, &order.limits)?;
+    tree::end(command);
     Ok(code)
+}
+
+/// The command's first process, which leads a group of its own.
+fn start(order: &Order, argv: &[OsString], scratch: &mut Scratch, signals: &sys::Signals) -> io::Result<u32> {
+    let Some(words) = argv.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
+    };
+    match &order.mechanism {
+        Mechanism::Bubblewrap(program) => {
+            limit(&order.limits)?;
+            // Its start needs no copy of this process, and blocks no signals.
+            Ok(in_bubblewrap(program, order, argv, scratch)?.process_group(0).spawn()?.id())
+        }
+        Mechanism::Landlock(_) => match sys::fork()? {
+            sys::Fork::Child => {
+                let error = match become_it(order, words, scratch, signals) {
+                    Ok(mut command) => command.exec(),
+                    Err(error) => error,
+                };
+                std::process::exit(not_started(argv, &error).into())
+            }
+            sys::Fork::Parent(command) => {
+                // Whoever comes first; it fails where the child was, and that is as good.
+                let _ = sys::lead_group(command);
+                Ok(command)
+            }
+        },
+    }
+}
+
+fn not_started(argv: &[OsString], error: &io::Error) -> u8 {
+    say(&format!("{} cannot be started: {error}", argv.first().cloned().unwrap_or_default().display()));
+    NOT_STARTED
 }
 
 /// Waits for the command's end, a signal from outside, or a limit.
@@ -151,7 +171,6 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<u8
             sys::signal_group(command, libc::SIGSTOP);
         }
         if let Some(limit) = exceeded(tree::measure(), limits) {
-            tree::end(command);
             say(&format!("killed: it used {limit}"));
             return Ok(LIMITED);
         }
@@ -181,53 +200,59 @@ fn exit_code(status: i32) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// Becomes the command. Comes back only with the reason why not.
-fn enter(order: &Order, argv: &[OsString], scratch: &Scratch) -> io::Error {
-    match confined(order, argv, scratch) {
-        Ok(mut command) => command.exec(),
-        Err(error) => error,
-    }
-}
-
-fn confined(order: &Order, argv: &[OsString], scratch: &Scratch) -> io::Result<Command> {
-    let Some((program, arguments)) = argv.split_first() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
-    };
+/// Bounds what this process and all it starts may use.
+fn limit(limits: &Limits) -> io::Result<()> {
     sys::limit(Resource::Core, 0)?;
-    sys::limit(Resource::Fsize, order.limits.file)?;
+    sys::limit(Resource::Fsize, limits.file)?;
     // Counted over all that the user runs, so this leaves room for as many as there can be and then some. Root has no bound.
-    let room = (sys::tasks() + TASKS * order.limits.processes) as u64;
+    let room = (sys::tasks() + TASKS * limits.processes) as u64;
     sys::limit(Resource::Nproc, room)?;
     // A process that outlives the signal is killed a second later.
-    sys::soft_limit(Resource::Cpu, order.limits.cpu, order.limits.cpu.saturating_add(1))?;
-    let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
-    match &order.mechanism {
-        Mechanism::Bubblewrap(bubblewrap) => {
-            let mut command = Command::new(bubblewrap);
-            command.args(bubblewrap::arguments(order, scratch));
-            for filter in &filters {
-                command.arg("--add-seccomp-fd").arg(sys::readable(filter)?.to_string());
-            }
-            command.arg("--").arg(program).args(arguments);
-            Ok(command)
-        }
-        Mechanism::Landlock(_) => {
-            let rules = landlock::rules(order, scratch)?;
-            sys::no_new_privileges()?;
-            sys::drop_capabilities()?;
-            landlock::enforce(rules)?;
-            for filter in &filters {
-                seccompiler::apply_filter(filter).map_err(io::Error::other)?;
-            }
-            let mut command = Command::new(program);
-            command.args(arguments).env("TMPDIR", scratch.temporary());
-            if order.permissions.profile == Profile::ReadOnly {
-                command.env("PYTHONDONTWRITEBYTECODE", "1");
-            }
-            for name in &order.unset {
-                command.env_remove(name);
-            }
-            Ok(command)
-        }
+    sys::soft_limit(Resource::Cpu, limits.cpu, limits.cpu.saturating_add(1))
+}
+
+/// The command inside bubblewrap.
+fn in_bubblewrap(
+    bubblewrap: &Path,
+    order: &Order,
+    argv: &[OsString],
+    scratch: &mut Scratch,
+) -> io::Result<Command> {
+    let mut command = Command::new(bubblewrap);
+    command.args(bubblewrap::arguments(order, scratch)?);
+    for filter in seccomp::filters(&order.mechanism, order.permissions.network)? {
+        command.arg("--add-seccomp-fd").arg(sys::readable(&filter)?.to_string());
     }
+    command.arg("--").args(argv);
+    Ok(command)
+}
+
+/// Locks this process in; what comes back is the command for it to become.
+fn become_it(
+    order: &Order,
+    argv: (&OsString, &[OsString]),
+    scratch: &Scratch,
+    signals: &sys::Signals,
+) -> io::Result<Command> {
+    signals.unblock()?;
+    sys::lead_group(0)?;
+    limit(&order.limits)?;
+    let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
+    let rules = landlock::rules(order, scratch)?;
+    sys::no_new_privileges()?;
+    sys::drop_capabilities()?;
+    landlock::enforce(rules)?;
+    for filter in &filters {
+        seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+    }
+    let (program, arguments) = argv;
+    let mut command = Command::new(program);
+    command.args(arguments).env("TMPDIR", scratch.temporary());
+    if order.permissions.profile == Profile::ReadOnly {
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+    }
+    for name in &order.unset {
+        command.env_remove(name);
+    }
+    Ok(command)
 }

@@ -7,37 +7,37 @@ use super::sys;
 
 /// Removed when it is dropped, by the supervisor, which outlives the command.
 pub(crate) struct Scratch {
-    folder: PathBuf,
+    temporary: PathBuf,
+    home: Option<PathBuf>,
 }
 
 impl Scratch {
     pub(crate) fn new() -> io::Result<Self> {
-        let folder = sys::temporary_folder()?;
-        let scratch = Scratch { folder };
-        std::fs::create_dir(scratch.temporary())?;
-        std::fs::create_dir(scratch.home())?;
-        Ok(scratch)
+        Ok(Scratch { temporary: sys::temporary_folder()?, home: None })
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.temporary
     }
 
-    pub(crate) fn temporary(&self) -> PathBuf {
-        self.folder.join("tmp")
-    }
-
-    pub(crate) fn home(&self) -> PathBuf {
-        self.folder.join("home")
+    /// Made when it is asked for: making a folder and removing it take longer than anything else here.
+    pub(crate) fn home(&mut self) -> io::Result<&Path> {
+        let home = match self.home.take() {
+            Some(home) => home,
+            None => sys::temporary_folder()?,
+        };
+        Ok(self.home.insert(home))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if std::fs::remove_dir_all(&self.folder).is_err() {
-            // The command may have taken its own rights away; they are its owner's to give back.
-            loosen(&self.folder);
-            let _ = std::fs::remove_dir_all(&self.folder);
+        for folder in self.home.iter().chain([&self.temporary]) {
+            if std::fs::remove_dir_all(folder).is_err() {
+                // The command may have taken its own rights away; they are its owner's to give back.
+                loosen(folder);
+                let _ = std::fs::remove_dir_all(folder);
+            }
         }
     }
 }

@@ -95,23 +95,24 @@ pub(crate) fn reap_but(kept: u32) -> Option<i32> {
     }
 }
 
-/// Collects children that have ended.
-pub(crate) fn reap_ended() {
-    // SAFETY: a null pointer says that the status is not wanted.
-    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
-}
-
-/// Waits until any child has ended; false when there is none left.
-pub(crate) fn reap_one() -> bool {
+/// Collects children that have ended; whether there are others.
+pub(crate) fn reap_ended() -> bool {
     loop {
         // SAFETY: a null pointer says that the status is not wanted.
-        if unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } != -1 {
-            return true;
-        }
-        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return false;
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            0 => return true,
+            -1 if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted => return false,
+            _ => {}
         }
     }
+}
+
+/// Waits until any child has ended, or there is none.
+pub(crate) fn reap_one() {
+    // SAFETY: a null pointer says that the status is not wanted.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } == -1
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
 }
 
 pub(crate) fn kill(process: u32) {

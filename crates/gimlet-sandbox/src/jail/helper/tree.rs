@@ -25,7 +25,8 @@ pub(crate) fn measure() -> Used {
 /// command's own group, so that a fork bomb is not looked for one by one.
 pub(crate) fn end(command: u32) {
     sys::signal_group(command, libc::SIGKILL);
-    loop {
+    // All that have ended are collected first: looking for what is left takes longer the more there are.
+    while sys::reap_ended() {
         // From the top: with bubblewrap's first process everything in its namespace is gone.
         for pid in children(std::process::id()) {
             sys::kill(pid);
@@ -33,11 +34,7 @@ pub(crate) fn end(command: u32) {
         for pid in below(std::process::id()) {
             sys::kill(pid);
         }
-        if !sys::reap_one() {
-            return;
-        }
-        // And all that have ended meanwhile: looking for what is left takes longer the more there are.
-        sys::reap_ended();
+        sys::reap_one();
     }
 }
 
