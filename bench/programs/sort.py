@@ -1,3 +1,3 @@
 x = [(i * 7919) % 100003 for i in range(100000)]
 x.sort()
-sorted(x, key=lambda v: -v)
+y = sorted(x, key=lambda v: -v)

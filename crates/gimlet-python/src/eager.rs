@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long one wait stays awake.
-const AWAKE: Duration = Duration::from_micros(60);
+const AWAKE: Duration = Duration::from_micros(200);
 /// How many waits sleep at once after one that stayed awake for nothing: the other side computes, or has no core to
 /// itself and would only be kept from this one.
 const RESTS: u32 = 31;

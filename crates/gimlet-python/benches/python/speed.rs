@@ -40,7 +40,7 @@ pub(crate) async fn show() {
     let python = std::env::var("GIMLET_BENCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     match Rival::start(&python, &[]) {
         Some(rival) => {
-            let ratio = beside(rival, 7).await;
+            let ratio = beside(rival, 25).await;
             println!("geometric mean: {ratio:.2} times its time (bound 2.5)");
         }
         None => println!("\nSKIPPED: there is no {python} to compare with"),

@@ -34,6 +34,7 @@ use rustpython_vm::{PyResult, VirtualMachine};
 use self::output::Output;
 use self::watch::Watch;
 use crate::protocol::{FromWorker, Start, ToWorker};
+use crate::source;
 
 /// How far the interpreter's stack may grow.
 const STACK: u64 = 64 << 20;
@@ -51,6 +52,9 @@ pub fn main() -> ExitCode {
 fn serve() -> io::Result<std::convert::Infallible> {
     jail::forget_descriptors();
     jail::allow_deep_stack(STACK);
+    // The parser asks once where the stack ends, which the jail will not tell; not knowing, it would take a new stack for
+    // every parse.
+    source::bindings("");
     let input = File::from(own(io::stdin())?);
     let output = Arc::new(Output::new(File::from(own(io::stdout())?)));
     jail::divert_standard_streams();
