@@ -70,7 +70,7 @@ impl FileStore {
             });
             RunSummary {
                 started,
-                updated: told.updated.unwrap_or(started),
+                updated: told.updated.unwrap_or(started).max(started),
                 task: told.task,
                 agent: told.agent,
                 model: told.model,

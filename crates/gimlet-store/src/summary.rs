@@ -155,6 +155,7 @@ impl Told {
     }
 
     fn start(&mut self, started: &Started) {
+        self.started = started.forked.or(self.started);
         self.task = started.task.chars().take(TASK_CHARS).collect();
         self.agent.clone_from(&started.agent);
         self.model.clone_from(&started.model);

@@ -386,6 +386,9 @@ pub struct Started {
     /// In a fork: the run it shares its beginning with. Code that is replayed goes on with that run's seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<RunId>,
+    /// In a fork: when it was made. The events it shares keep the times at which they happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Timestamp>,
     /// Name of the session it belongs to, if somebody named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

@@ -3,6 +3,8 @@
 //! It is a copy of events, so it needs nothing that the log does not hold, and the run it came from never notices.
 //! What the shared steps did to the world stays done: a fork goes back in the conversation, not in the files.
 
+use jiff::Timestamp;
+
 use crate::event::{Event, EventKind};
 use crate::ids::RunId;
 
@@ -21,7 +23,7 @@ pub enum ForkError {
 }
 
 /// The events of a run before a step, as the beginning of another run.
-pub fn fork(events: &[Event], at: u32, id: &RunId) -> Result<Vec<Event>, ForkError> {
+pub fn fork(events: &[Event], at: u32, id: &RunId, now: Timestamp) -> Result<Vec<Event>, ForkError> {
     if at == 0 {
         return Err(ForkError::Zero);
     }
@@ -34,7 +36,7 @@ pub fn fork(events: &[Event], at: u32, id: &RunId) -> Result<Vec<Event>, ForkErr
         }
         None => return Err(ForkError::TooFar { steps }),
     };
-    Ok(events[..end].iter().map(|event| moved(event, id)).collect())
+    Ok(events[..end].iter().map(|event| moved(event, id, now)).collect())
 }
 
 fn main_step(event: &Event) -> Option<u32> {
@@ -52,11 +54,12 @@ fn ends(event: &Event) -> bool {
 }
 
 /// The same event as one of another run.
-fn moved(event: &Event, id: &RunId) -> Event {
+fn moved(event: &Event, id: &RunId, now: Timestamp) -> Event {
     let mut event = event.clone();
     match &mut event.kind {
         EventKind::RunStarted(started) | EventKind::AgentStarted(started) => {
             started.origin.get_or_insert_with(|| event.run.clone());
+            started.forked = Some(now);
             started.session = None;
         }
         EventKind::ApprovalRequested(request) => request.run = id.clone(),

@@ -20,7 +20,7 @@ pub(crate) async fn fork(run: &str, at: u32, message: Option<String>) -> anyhow:
     let now = Timestamp::now();
     let id = RandomIds.run(now);
     let mut shared =
-        gimlet::fork::fork(&events, at, &id).map_err(|error| UsageError::new(error.to_string()))?;
+        gimlet::fork::fork(&events, at, &id, now).map_err(|error| UsageError::new(error.to_string()))?;
     if let Some(text) = message {
         let seq = shared.last().map_or(0, |event| event.seq) + 1;
         let kind = EventKind::UserMessage { text };

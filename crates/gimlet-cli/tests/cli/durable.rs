@@ -64,6 +64,7 @@ fn a_fork_shares_the_steps_before_and_goes_another_way() {
     let project = Project::new();
     project.run(THREE_STEPS, &[]);
     let first = run_id(&project);
+    project.run("[[reply]]\ntext = \"Later.\"\n", &[]);
     project.script(
         "order = \"turns\"\n[[reply]]\n[[reply]]\nexpect = [\"return a - b\", \"look no further\"]\ntext = \"Enough seen.\"\n"
             .replace("\"return a - b\", ", "")
@@ -72,6 +73,7 @@ fn a_fork_shares_the_steps_before_and_goes_another_way() {
     let said = project.say(&["runs", "fork", &first, "--at", "2", "look no further"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     let fork = said.stdout.trim().to_owned();
+    assert_eq!(run_id(&project), fork, "a fork is the last run, whenever its origin began");
     assert!(fork != first && said.stderr.contains(&format!("gimlet resume {fork}")), "{}", said.stderr);
     let resumed = project.say(&["resume", &fork]);
     assert_eq!((resumed.code, resumed.stdout.as_str()), (0, "Enough seen.\n"), "{}", resumed.stderr);

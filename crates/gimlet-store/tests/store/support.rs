@@ -43,6 +43,7 @@ pub(crate) fn started(task: &str) -> EventKind {
         executor: Default::default(),
         version: "0.1.0".into(),
         origin: None,
+        forked: None,
     })
 }
 

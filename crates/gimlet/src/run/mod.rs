@@ -462,6 +462,7 @@ fn beginning(
         executor: agent.executor.as_ref().map(|executor| executor.settings()).unwrap_or_default(),
         version: version.to_owned(),
         origin: None,
+        forked: None,
         session: None,
     })
 }
