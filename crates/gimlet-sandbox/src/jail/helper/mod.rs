@@ -105,8 +105,12 @@ fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
         Ok(command) => command,
         Err(error) => return Ok(not_started(argv, &error)),
     };
-    let code = watch(command, &signals, &order.limits)?;
+    let (code, reason) = watch(command, &signals, &order.limits)?;
     tree::end(command);
+    // After all that the command itself had to say, or it would be lost among that.
+    if let Some(reason) = reason {
+        say(&format!("killed: it used {reason}"));
+    }
     Ok(code)
 }
 
@@ -143,8 +147,8 @@ fn not_started(argv: &[OsString], error: &io::Error) -> u8 {
     NOT_STARTED
 }
 
-/// Waits for the command's end, a signal from outside, or a limit.
-fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<u8> {
+/// Waits for the command's end, a signal from outside, or a limit: the exit code, and which limit it was.
+fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<(u8, Option<String>)> {
     let mut measured = Instant::now();
     let mut usual = sys::tasks();
     loop {
@@ -153,13 +157,11 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<u8
             Some(libc::SIGCHLD) => {
                 if let Some(status) = sys::reap_but(command) {
                     let code = exit_code(status);
-                    if code == OUT_OF_TIME {
-                        say(&format!("killed: it used more than {} s of processor time", limits.cpu));
-                    }
-                    return Ok(code);
+                    let late = || format!("more than {} s of processor time", limits.cpu);
+                    return Ok((code, (code == OUT_OF_TIME).then(late)));
                 }
             }
-            Some(_) => return Ok(STOPPED),
+            Some(_) => return Ok((STOPPED, None)),
             None => {}
         }
         if measured.elapsed() < TICK {
@@ -171,8 +173,7 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<u8
             sys::signal_group(command, libc::SIGSTOP);
         }
         if let Some(limit) = exceeded(tree::measure(), limits) {
-            say(&format!("killed: it used {limit}"));
-            return Ok(LIMITED);
+            return Ok((LIMITED, Some(limit)));
         }
         if crowd {
             // It was threads, or somebody else.
