@@ -3,13 +3,15 @@
 //! Redirects are never followed, so a key goes only where it was meant to go. Proxies come in as values and are not
 //! used for this machine itself.
 
-use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fmt, io};
 
 use gimlet::model::ModelError;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Url, redirect};
+use reqwest::{Client, Method, RequestBuilder, Response, Url, redirect};
 use secrecy::{ExposeSecret, SecretString};
 
 /// How long to wait for what.
@@ -55,6 +57,8 @@ pub struct Transport {
     timeouts: Timeouts,
     headers: HeaderMap,
     key: Option<SecretString>,
+    /// Whether a connection may have been kept.
+    answered: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Transport {
@@ -104,7 +108,7 @@ pub enum TransportError {
 
 /// An answer whose body is still to come.
 pub(crate) struct Answer {
-    pub(crate) response: reqwest::Response,
+    pub(crate) response: Response,
 }
 
 impl Transport {
@@ -150,7 +154,7 @@ impl Transport {
         };
         let client =
             builder.build().map_err(|source| TransportError::Client { host: host.clone(), source })?;
-        Ok(Transport { client, host, timeouts, headers, key })
+        Ok(Transport { client, host, timeouts, headers, key, answered: Arc::default() })
     }
 
     /// Adds a header to every request.
@@ -190,10 +194,23 @@ impl Transport {
             request = request.header("content-type", "application/json").body(body);
         }
         let limit = self.timeouts.connect.saturating_add(self.timeouts.idle).min(self.timeouts.overall);
-        match tokio::time::timeout(limit, request.send()).await {
-            Ok(Ok(response)) => Ok(Answer { response }),
+        match tokio::time::timeout(limit, self.dispatch(request)).await {
+            Ok(Ok(response)) => {
+                self.answered.store(true, Ordering::Relaxed);
+                Ok(Answer { response })
+            }
             Ok(Err(error)) => Err(self.broken(&error)),
             Err(_elapsed) => Err(ModelError::Timeout { host: self.host.clone(), after: limit }),
+        }
+    }
+
+    /// Sends a request; once more if a kept connection turns out to be closed. Some servers, llama.cpp's among them, close one
+    /// after a stream without saying so, and a request that is quick meets it half closed.
+    async fn dispatch(&self, request: RequestBuilder) -> reqwest::Result<Response> {
+        let again = request.try_clone().filter(|_| self.answered.load(Ordering::Relaxed));
+        match (request.send().await, again) {
+            (Err(error), Some(again)) if is_hung_up(&error) => again.send().await,
+            (result, _) => result,
         }
     }
 
@@ -263,6 +280,23 @@ pub fn is_loopback(url: &Url) -> bool {
 }
 
 /// The innermost reason: "connection refused" rather than "error sending request".
+/// How a connection ends that the other side has closed.
+const HUNG_UP: [io::ErrorKind; 2] = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
+
+/// Whether the other side closed the connection instead of answering.
+fn is_hung_up(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
+            || error.downcast_ref::<io::Error>().is_some_and(|error| HUNG_UP.contains(&error.kind()))
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

@@ -414,6 +414,16 @@ async fn a_stop_text_the_server_refuses_is_minded_here() {
     assert!(matches!(events.last(), Some(ModelEvent::Done(_))), "{events:?}");
 }
 
+/// A good answer after which the connection stays.
+fn kept() -> Vec<u8> {
+    let body = fixture("openai/text.sse");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), &body].concat()
+}
+
 #[tokio::test]
 async fn a_connection_is_used_again() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -422,14 +432,9 @@ async fn a_connection_is_used_again() {
     let serving = tokio::spawn(async move {
         // One connection only: a second one would never be answered.
         let (mut stream, _) = listener.accept().await.unwrap();
-        let body = fixture("openai/text.sse");
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
         for _ in 0..2 {
             let _asked = stream.read(&mut [0; 8192]).await.unwrap();
-            stream.write_all(&[head.as_bytes(), &body].concat()).await.unwrap();
+            stream.write_all(&kept()).await.unwrap();
         }
     });
     let model = model(&base, Wire::OpenAi, PATIENT);
@@ -437,6 +442,30 @@ async fn a_connection_is_used_again() {
         let (events, error) = ask(&model, hello()).await;
         assert!(error.is_none(), "{error:?}");
         assert_eq!(text(&events), "Grüße 🦀");
+    }
+    serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_is_replaced_without_a_word() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        for more in [true, false] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _asked = stream.read(&mut [0; 8192]).await.unwrap();
+            stream.write_all(&kept()).await.unwrap();
+            if more {
+                let _asked_in_vain = stream.read(&mut [0; 8192]).await.unwrap();
+            }
+        }
+    });
+    let model = model(&base, Wire::OpenAi, PATIENT);
+    for _ in 0..2 {
+        let (events, error) = ask(&model, hello()).await;
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!((text(&events).as_str(), notices(&events).len()), ("Grüße 🦀", 0));
     }
     serving.await.unwrap();
 }
