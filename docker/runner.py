@@ -32,15 +32,7 @@ class Stop(BaseException):
     """Ends the cell. Never seen by a model."""
 
 
-class ToolError(Exception):
-    """A tool did not do its job."""
-
-    def __init__(self, failure):
-        super().__init__(f"{failure.get('error')}: {failure.get('message')}")
-        for name in ("error", "message", "tool", "context", "recovery_suggestion", "loop_detected", "advice"):
-            setattr(self, name, failure.get(name))
-
-
+# What a failed tool raises comes before this text, from the embedded interpreter's own.
 ToolError.__module__ = "__main__"
 
 

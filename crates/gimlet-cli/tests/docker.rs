@@ -229,6 +229,8 @@ const PROGRAMS: &[&str] = &[
     "final_answer(2**100)",
     "read_file(path='calc.py')['path'] if isinstance(read_file(path='calc.py'), dict) else type(read_file(path='calc.py')).__name__",
     "try:\n    read_file(path='none.py')\nexcept ToolError as e:\n    kind = (type(e).__name__, e.error)\nkind",
+    "read_file(path='none.py')",
+    "try:\n    read_file(path='none.py')\nexcept ToolError as e:\n    told = (str(e), e.message, e.tool, e.context, e.recovery_suggestion, e.advice)\ntold",
     "read_file()",
     "read_file = 5",
     "import json, re, collections, itertools, statistics\n[json.dumps({'a': [1, None]}), re.findall(r'\\d+', 'a1b22'), collections.Counter('hello').most_common(1), statistics.mean([1, 2, 3])]",

@@ -20,8 +20,11 @@ const LABEL: &str = "dev.gimlet.sandbox";
 const USER: &str = "65534:65534";
 /// Where the project is.
 pub(crate) const WORKSPACE: &str = "/workspace";
-/// The runner, which is also every container's first process.
-pub(crate) const RUNNER: &str = include_str!("../../../../docker/runner.py");
+/// The runner, which is also every container's first process. Its tools fail as the embedded interpreter's do.
+pub(crate) const RUNNER: &str = concat!(
+    include_str!("../../../gimlet-python/standins/_gimlet_errors.py"),
+    include_str!("../../../../docker/runner.py")
+);
 /// Reads the runner from its first argument, so that no file of ours has to be in the image.
 const BOOT: &str = "import sys; exec(compile(sys.argv.pop(1), '<gimlet>', 'exec'))";
 
