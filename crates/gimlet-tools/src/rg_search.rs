@@ -173,8 +173,17 @@ mod tests {
         ]);
         assert_eq!(places(&call(&root, "secret", "*", 50)), ["seen:1:secret"]);
         for glob in [".env", "*.pem", ".git/config", ".git/**"] {
-            assert_eq!(call(&root, "secret", glob, 50).count, 0, "{glob}");
+            assert_eq!(places(&call(&root, "secret", glob, 50)), ["seen:1:secret"], "{glob}");
         }
+    }
+
+    #[test]
+    fn a_glob_that_fits_no_file_is_left_out_and_that_is_said() {
+        let (_temp, root) = project(&[("shop/discounts.py", b"class Voucher:\n"), ("a.md", b"Voucher\n")]);
+        let output = call(&root, "class Voucher", "**/vouchers.py", 50);
+        assert_eq!(places(&output), ["shop/discounts.py:1:class Voucher:"]);
+        assert_eq!(output.message.as_deref(), Some("no file fits the glob, so all files were searched"));
+        assert_eq!(call(&root, "class Voucher", "*.md", 50).count, 0);
     }
 
     #[test]
