@@ -207,7 +207,8 @@ impl Transport {
     /// Sends a request; once more if a kept connection turns out to be closed. Some servers, llama.cpp's among them, close one
     /// after a stream without saying so, and a request that is quick meets it half closed.
     async fn dispatch(&self, request: RequestBuilder) -> reqwest::Result<Response> {
-        let again = request.try_clone().filter(|_| self.answered.load(Ordering::Relaxed));
+        let kept = self.answered.load(Ordering::Relaxed);
+        let again = if kept { request.try_clone() } else { None };
         match (request.send().await, again) {
             (Err(error), Some(again)) if is_hung_up(&error) => again.send().await,
             (result, _) => result,

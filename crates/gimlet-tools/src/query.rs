@@ -15,7 +15,6 @@ use serde::Serialize;
 use crate::blocking::cancelled;
 use crate::code;
 use crate::root::Root;
-use crate::walk::{self, FileGlob};
 
 /// Files searched between two looks at whether enough was found.
 const BATCH: usize = 2048;
@@ -56,8 +55,7 @@ pub(crate) struct Found {
 }
 
 impl Query<'_> {
-    /// Looks through files, which are only gathered once the pattern is known to be one; through all if there are none. A small
-    /// model that has guessed a file's name looks for it there again and again.
+    /// Looks through files, which are only gathered once the pattern is known to be one.
     pub(crate) fn run(
         &self,
         root: &Root,
@@ -69,18 +67,17 @@ impl Query<'_> {
             return Err(ToolError::failed(core::VALIDATION_FAILED, "the pattern is empty"));
         }
         let (matcher, literal) = matcher(self.pattern, self.ignore_case)?;
-        let mut files = files()?;
-        let mut notes = Vec::new();
-        if files.is_empty() {
-            files = walk::files(root, &FileGlob::new(root, "*")?, stop)?;
-            notes.push(format!("no file fits the {}, so all files were searched", self.narrower));
-        }
+        let files = files()?;
         let (matches, truncated) = search_files(root, &matcher, &files, threads, self.limit, stop)?;
+        let mut notes = Vec::new();
         if literal {
             notes.push("the pattern is no regular expression and was searched as plain text".to_owned());
         }
         if matches.is_empty() {
-            notes.push(format!("no matches in {} files", files.len()));
+            notes.push(match files.len() {
+                0 => format!("no file fits; search all files without {}", self.narrower),
+                searched => format!("no matches in {searched} files"),
+            });
         }
         if truncated {
             notes.push(format!("only the first {}; use a narrower pattern or {}", self.limit, self.narrower));

@@ -91,14 +91,24 @@ pub fn search(
 ) -> Result<Output, ToolError> {
     let glob = FileGlob::new(root, &input.glob)?;
     let query = Query { pattern: &input.pattern, ignore_case: false, limit: input.limit, narrower: "glob" };
-    let found = query.run(root, threads, stop, || walk::files(root, &glob, stop))?;
+    let mut note = None;
+    let found = query.run(root, threads, stop, || {
+        let fitting = walk::files(root, &glob, stop)?;
+        if !fitting.is_empty() {
+            return Ok(fitting);
+        }
+        // A small model that has guessed a file's name looks for it there again and again.
+        note = Some("no file fits the glob, so all files were searched".to_owned());
+        walk::files(root, &FileGlob::new(root, "*")?, stop)
+    })?;
+    let notes: Vec<String> = note.into_iter().chain(found.message).collect();
     Ok(Output {
         count: found.matches.len(),
         matches: found.matches,
         pattern: input.pattern.clone(),
         glob: input.glob.clone(),
         truncated: found.truncated,
-        message: found.message,
+        message: (!notes.is_empty()).then(|| notes.join("; ")),
     })
 }
 

@@ -119,26 +119,31 @@ fn start(order: &Order, argv: &[OsString], scratch: &mut Scratch, signals: &sys:
     let Some(words) = argv.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
     };
-    match &order.mechanism {
-        Mechanism::Bubblewrap(program) => {
-            limit(&order.limits)?;
-            // Its start needs no copy of this process, and blocks no signals.
-            Ok(in_bubblewrap(program, order, argv, scratch)?.process_group(0).spawn()?.id())
+    // Before the fork: the supervisor removes the folders that this makes.
+    let bubblewrap = match &order.mechanism {
+        Mechanism::Bubblewrap(program) => Some(in_bubblewrap(program, order, argv, scratch)?),
+        Mechanism::Landlock(_) => None,
+    };
+    match sys::fork()? {
+        sys::Fork::Child => {
+            let ready = || -> io::Result<Command> {
+                signals.unblock()?;
+                sys::lead_group(0)?;
+                // Not of the supervisor, which must outlive a command that sleeps longer than it may compute.
+                limit(&order.limits)?;
+                bubblewrap.map_or_else(|| locked_in(order, words, scratch), Ok)
+            };
+            let error = match ready() {
+                Ok(mut command) => command.exec(),
+                Err(error) => error,
+            };
+            std::process::exit(not_started(argv, &error).into())
         }
-        Mechanism::Landlock(_) => match sys::fork()? {
-            sys::Fork::Child => {
-                let error = match become_it(order, words, scratch, signals) {
-                    Ok(mut command) => command.exec(),
-                    Err(error) => error,
-                };
-                std::process::exit(not_started(argv, &error).into())
-            }
-            sys::Fork::Parent(command) => {
-                // Whoever comes first; it fails where the child was, and that is as good.
-                let _ = sys::lead_group(command);
-                Ok(command)
-            }
-        },
+        sys::Fork::Parent(command) => {
+            // Whoever comes first; it fails where the child was, and that is as good.
+            let _ = sys::lead_group(command);
+            Ok(command)
+        }
     }
 }
 
@@ -229,15 +234,7 @@ fn in_bubblewrap(
 }
 
 /// Locks this process in; what comes back is the command for it to become.
-fn become_it(
-    order: &Order,
-    argv: (&OsString, &[OsString]),
-    scratch: &Scratch,
-    signals: &sys::Signals,
-) -> io::Result<Command> {
-    signals.unblock()?;
-    sys::lead_group(0)?;
-    limit(&order.limits)?;
+fn locked_in(order: &Order, argv: (&OsString, &[OsString]), scratch: &Scratch) -> io::Result<Command> {
     let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
     let rules = landlock::rules(order, scratch)?;
     sys::no_new_privileges()?;
