@@ -171,7 +171,7 @@ impl Signals {
     /// The next signal, if one comes within this time.
     pub(crate) fn wait(&self, time: Duration) -> io::Result<Option<libc::c_int>> {
         let time = libc::timespec {
-            tv_sec: time.as_secs().cast_signed() as libc::time_t,
+            tv_sec: time.as_secs().cast_signed(),
             tv_nsec: libc::c_long::from(time.subsec_nanos().cast_signed()),
         };
         // SAFETY: the pointers are to values that outlive the call; a null one says that details are not wanted.
