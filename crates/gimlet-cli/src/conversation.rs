@@ -131,6 +131,14 @@ impl Conversation {
         self.run.as_ref()
     }
 
+    /// The command that carries a run on. A server that only the command line has named must be named again.
+    pub(crate) fn resume(&self, id: &str) -> String {
+        match &self.options.work.model.server.api_base {
+            Some(address) => format!("gimlet resume {id} --api-base {address}"),
+            None => format!("gimlet resume {id}"),
+        }
+    }
+
     /// Everything that happened so far.
     pub(crate) async fn events(&self) -> anyhow::Result<Vec<Event>> {
         match &self.run {

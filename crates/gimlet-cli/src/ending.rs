@@ -10,8 +10,9 @@ use crate::home;
 use crate::show::{markdown, question, summary};
 use crate::style::{ERROR, WARNING};
 
-/// Tells how a run ended: the answer on standard output, everything else on standard error.
-pub(crate) fn tell(id: &str, ending: &Ending, front: &Front) -> anyhow::Result<()> {
+/// Tells how a run ended, and which command would carry it on: the answer on standard output, everything else on
+/// standard error.
+pub(crate) fn tell(id: &str, resume: &str, ending: &Ending, front: &Front) -> anyhow::Result<()> {
     if front.is_json() {
         return Ok(());
     }
@@ -28,7 +29,7 @@ pub(crate) fn tell(id: &str, ending: &Ending, front: &Front) -> anyhow::Result<(
             }
             if let Some((what, flag)) = limit(finished) {
                 writeln!(stderr, "{WARNING}stopped:{WARNING:#} the run reached {what}")?;
-                writeln!(stderr, "hint: gimlet resume {id} {flag} carries on")?;
+                writeln!(stderr, "hint: {resume} {flag} carries on")?;
             }
             writeln!(stderr, "{}", summary(id, finished))?;
         }
@@ -38,11 +39,11 @@ pub(crate) fn tell(id: &str, ending: &Ending, front: &Front) -> anyhow::Result<(
                 write!(stderr, "{}", question(&pending.request))?;
             }
             writeln!(stderr, "{WARNING}suspended:{WARNING:#} run {id} waits for approval {approval}")?;
-            writeln!(stderr, "hint: gimlet approve {approval} && gimlet resume {id}")?;
+            writeln!(stderr, "hint: gimlet approve {approval} && {resume}")?;
         }
         Ending::Suspended(Suspension::Interrupted) => {
             writeln!(stderr, "{WARNING}interrupted:{WARNING:#} nothing is lost")?;
-            writeln!(stderr, "hint: gimlet resume {id} carries on")?;
+            writeln!(stderr, "hint: {resume} carries on")?;
         }
         Ending::Suspended(Suspension::Diverged { message }) => {
             writeln!(stderr, "{ERROR}error:{ERROR:#} run {id} cannot be replayed: {message}")?;
@@ -52,7 +53,7 @@ pub(crate) fn tell(id: &str, ending: &Ending, front: &Front) -> anyhow::Result<(
             if let Some(hint) = hint {
                 writeln!(stderr, "hint: {hint}")?;
             }
-            writeln!(stderr, "hint: gimlet resume {id} tries again from where it stopped")?;
+            writeln!(stderr, "hint: {resume} tries again from where it stopped")?;
         }
     }
     Ok(())

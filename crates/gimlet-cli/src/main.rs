@@ -34,7 +34,7 @@ mod world;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use args::{Cli, Command};
 use exit::ExitStatus;
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Some(_) | None => {}
     }
     eval::stay_with_parent();
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let status = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
             let status = runtime.block_on(async {

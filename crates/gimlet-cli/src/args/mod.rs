@@ -11,6 +11,7 @@ mod setup;
 
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use eval::{EvalArgs, EvalMode, SplitChoice, WritingArgs};
@@ -40,6 +41,24 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
+}
+
+impl Cli {
+    /// What was typed. Ends the program where that makes no sense.
+    pub(crate) fn read() -> Self {
+        Cli::try_parse().unwrap_or_else(|error| hinted(error).exit())
+    }
+}
+
+/// The second word of a task without quotes is taken for a command or an argument, which nobody meant.
+fn hinted(mut error: clap::Error) -> clap::Error {
+    let is_task = error.get(ContextKind::Usage).is_some_and(|usage| usage.to_string().contains("[TASK]"));
+    let is_word = |kind| error.get(kind).is_some_and(|word| !word.to_string().starts_with('-'));
+    if is_task && (is_word(ContextKind::InvalidSubcommand) || is_word(ContextKind::InvalidArg)) {
+        let hint = "put a task of several words in quotes: gimlet \"explain what this project does\"";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+    }
+    error
 }
 
 #[derive(Debug, Subcommand)]

@@ -75,7 +75,7 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let run = Run::start(agent, TASK, env).await?;
     let id = run.id().to_string();
     let ending = front.drive(run).await?;
-    tell(&id, &ending, &front)?;
+    tell(&id, &format!("gimlet resume {id}"), &ending, &front)?;
     if args.keep {
         let kept = folder.keep();
         writeln!(stderr, "{DIM}kept in {}{DIM:#}", kept.display())?;

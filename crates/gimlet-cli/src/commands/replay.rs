@@ -33,7 +33,7 @@ pub(crate) async fn replay(run: &str, speed: f64, max_pause: f64) -> anyhow::Res
             _ => {}
         }
         if let Some(ending) = ending(event) {
-            tell(id.as_str(), &ending, &front)?;
+            tell(id.as_str(), &format!("gimlet resume {id}"), &ending, &front)?;
         }
     }
     front.screen().rest();

@@ -70,7 +70,7 @@ async fn one_task(
     };
     let id = run.id().to_string();
     let ending = front.drive(run).await?;
-    tell(&id, &ending, &front)?;
+    tell(&id, &conversation.resume(&id), &ending, &front)?;
     Ok(ExitStatus::from(&ending))
 }
 

@@ -113,7 +113,9 @@ impl Session {
     fn part(&self) -> anyhow::Result<()> {
         match (&self.conversation.options.session, self.conversation.id()) {
             (Some(name), Some(_)) => self.say(&format!("hint: gimlet --session {name} comes back to it")),
-            (None, Some(id)) => self.say(&format!("hint: gimlet resume {id} comes back to it")),
+            (None, Some(id)) => {
+                self.say(&format!("hint: {} comes back to it", self.conversation.resume(&id.to_string())))
+            }
             (_, None) => Ok(()),
         }
     }
@@ -186,7 +188,7 @@ impl Session {
                 writeln!(stderr, "hint: /resume tries again\n")?;
             }
             Ending::Finished(_) | Ending::Suspended(_) => {
-                tell(&id, &ending, &self.front)?;
+                tell(&id, &self.conversation.resume(&id), &ending, &self.front)?;
                 writeln!(stderr)?;
             }
         }

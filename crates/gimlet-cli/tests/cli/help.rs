@@ -93,3 +93,19 @@ fn a_flag_that_a_command_would_not_heed_is_refused() {
         assert_eq!(said.code, 0, "{line}: {}", said.stderr);
     }
 }
+
+#[test]
+fn a_task_without_its_quotes_is_told_of_them() {
+    let project = Project::new();
+    let quotes = "put a task of several words in quotes";
+    for words in [&["explain", "this", "code"][..], &["run", "explain", "this"]] {
+        let said = project.say(words);
+        assert_eq!(said.code, 2, "{words:?}");
+        assert!(said.stderr.contains(quotes), "{words:?}: {}", said.stderr);
+    }
+    for words in [&["--frobnicate"][..], &["doctor", "this"], &["runs", "this"]] {
+        let said = project.say(words);
+        assert_eq!(said.code, 2, "{words:?}");
+        assert!(!said.stderr.contains(quotes), "{words:?}: {}", said.stderr);
+    }
+}

@@ -47,6 +47,25 @@ async fn every_wire_carries_a_whole_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_command_that_is_hinted_at_carries_a_limited_run_on() {
+    let script: Script = toml::from_str(SCRIPT).unwrap();
+    let server = ModelServer::builder(script).models(["scripted"]).start().await.unwrap();
+    let url = server.url();
+    let (limited, resumed) = tokio::task::spawn_blocking(move || {
+        let project = Project::new();
+        let limited = ask(&project, &url, "ollama_chat/scripted", &["--max-steps", "1"]);
+        let hint = limited.stderr.lines().find_map(|line| line.strip_prefix("hint: gimlet "));
+        let words = hint.and_then(|hint| hint.strip_suffix(" carries on")).map(str::to_owned);
+        let words = words.unwrap_or_else(|| panic!("{}", limited.stderr));
+        (limited.code, project.say(&words.split(' ').collect::<Vec<_>>()))
+    })
+    .await
+    .unwrap();
+    assert_eq!((limited, resumed.code), (4, 0), "{}", resumed.stderr);
+    assert_eq!(resumed.stdout, "`add` subtracts: naïve, but wrong.\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn malformed_replies_the_last_answer_and_parallel_calls_keep_the_protocol() {
     let script = r#"
     order = "turns"

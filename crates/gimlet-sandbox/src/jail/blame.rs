@@ -3,9 +3,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use gimlet::command::{End, Finished, GitFolder, Missing, Network, Permission, Permissions, Profile};
+use gimlet::command::{End, Finished, GitFolder, Missing, Network, Permission, Profile};
 
 use super::detect::Mechanism;
+use super::order::Order;
+use super::places::SYSTEM;
 
 /// What programs say when there is no network.
 const NO_NETWORK: &[&str] = &[
@@ -42,12 +44,10 @@ const NOT_SEEN: &[&str] = &["no such file or directory", "enoent", "os error 2",
 /// How much of each stream is read: the reason is near the end.
 const READ: usize = 32 * 1024;
 
-/// Where a command ran, as far as blame goes.
+/// Where a command ran.
 pub(crate) struct Scene<'a> {
-    pub(crate) root: &'a Path,
-    pub(crate) cwd: &'a Path,
-    pub(crate) mechanism: &'a Mechanism,
-    pub(crate) permissions: Permissions,
+    /// Its jail.
+    pub(crate) order: &'a Order,
     /// Whether a path exists outside of the jail.
     pub(crate) exists: &'a dyn Fn(&Path) -> bool,
 }
@@ -79,21 +79,36 @@ pub(crate) fn missing(scene: &Scene<'_>, finished: &Finished) -> Vec<Missing> {
 
 fn lacked(scene: &Scene<'_>, line: &str) -> Option<Permission> {
     let lower = line.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
-    if scene.permissions.network == Network::Blocked && says(NO_NETWORK) {
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| has_words(&lower, phrase));
+    if scene.order.permissions.network == Network::Blocked && says(NO_NETWORK) {
         return Some(Permission::Network);
     }
     if says(NO_ACCESS) {
-        return paths(scene.cwd, line).iter().find_map(|path| refused(scene, &lower, path));
+        return paths(&scene.order.cwd, line).iter().find_map(|path| refused(scene, &lower, path));
     }
     // A file that is there, and yet is not: only a jail does that.
-    let hidden = |path: &PathBuf| !path.starts_with(scene.root) && (scene.exists)(path);
-    (says(NOT_SEEN) && paths(scene.cwd, line).iter().any(hidden)).then_some(Permission::Unrestricted)
+    let hidden = |path: &PathBuf| !is_shown(scene, path) && (scene.exists)(path);
+    (says(NOT_SEEN) && paths(&scene.order.cwd, line).iter().any(hidden)).then_some(Permission::Unrestricted)
+}
+
+/// Whether a text has these words, and not only as parts of others: a `FileNotFoundError` is no `ENOTFOUND`.
+fn has_words(text: &str, words: &str) -> bool {
+    text.match_indices(words).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + words.len()..]);
+        !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric)
+    })
+}
+
+/// Whether a path is seen in the jail, or is a folder above one that is.
+fn is_shown(scene: &Scene<'_>, path: &Path) -> bool {
+    let Order { root, read, write, cache, .. } = scene.order;
+    let shown = read.iter().chain(write).chain(cache).chain([root]).map(PathBuf::as_path);
+    shown.chain(SYSTEM.iter().map(Path::new)).any(|seen| path.starts_with(seen) || seen.starts_with(path))
 }
 
 /// What would be needed to change a file.
 fn refused(scene: &Scene<'_>, line: &str, path: &Path) -> Option<Permission> {
-    let Ok(inside) = path.strip_prefix(scene.root) else {
+    let Ok(inside) = path.strip_prefix(&scene.order.root) else {
         // A file that the person may not read either is not the jail's fault, but nobody can tell from here.
         return (scene.exists)(path.parent()?).then_some(Permission::Unrestricted);
     };
@@ -101,12 +116,12 @@ fn refused(scene: &Scene<'_>, line: &str, path: &Path) -> Option<Permission> {
     let first = names.next()?;
     let at_top = names.next().is_none();
     let git = first == Component::Normal(".git".as_ref());
-    match (scene.permissions.profile, scene.permissions.git) {
+    match (scene.order.permissions.profile, scene.order.permissions.git) {
         (Profile::Unrestricted, _) => None,
         (Profile::ReadOnly, _) => Some(Permission::WriteWorkspace),
         (Profile::WorkspaceWrite, GitFolder::Writable) => None,
         (Profile::WorkspaceWrite, GitFolder::ReadOnly) if git => Some(Permission::WriteGit),
-        (Profile::WorkspaceWrite, GitFolder::ReadOnly) => match scene.mechanism {
+        (Profile::WorkspaceWrite, GitFolder::ReadOnly) => match &scene.order.mechanism {
             // There the top of the project and `.git` can only be opened together.
             Mechanism::Landlock(_) if at_top && (takes_away(line) || !(scene.exists)(path)) => {
                 Some(Permission::WriteGit)
@@ -152,8 +167,9 @@ fn tidy(path: &Path) -> PathBuf {
 mod tests {
     use std::time::Duration;
 
-    use gimlet::command::Captured;
+    use gimlet::command::{Captured, Permissions};
 
+    use super::super::order::Limits;
     use super::*;
 
     fn blamed(mechanism: &Mechanism, permissions: Permissions, exit: i32, said: &str) -> Vec<Permission> {
@@ -166,13 +182,37 @@ mod tests {
             missing: Vec::new(),
         };
         let exists = |path: &Path| {
-            ["/home/me/.ssh/config", "/etc", "/home/me", "/srv/project/README.md"]
-                .iter()
-                .any(|known| path == Path::new(known))
+            [
+                "/",
+                "/home/me/.ssh/config",
+                "/etc",
+                "/usr/lib/python3/os.py",
+                "/home/me",
+                "/home/me/.cargo/bin/tool",
+                "/srv/project/README.md",
+            ]
+            .iter()
+            .any(|known| path == Path::new(known))
         };
-        let root = Path::new("/srv/project");
-        let scene = Scene { root, cwd: root, mechanism, permissions, exists: &exists };
-        missing(&scene, &finished).into_iter().map(|missing| missing.permission).collect()
+        let order = Order {
+            version: String::new(),
+            parent: 1,
+            mechanism: mechanism.clone(),
+            root: "/srv/project".into(),
+            cwd: "/srv/project".into(),
+            home: Some("/home/me".into()),
+            hidden: Vec::new(),
+            read: vec!["/home/me/.cargo/bin".into()],
+            write: Vec::new(),
+            cache: None,
+            unset: Vec::new(),
+            permissions,
+            limits: Limits::default(),
+        };
+        missing(&Scene { order: &order, exists: &exists }, &finished)
+            .into_iter()
+            .map(|missing| missing.permission)
+            .collect()
     }
 
     #[test]
@@ -248,6 +288,22 @@ mod tests {
                 &[Permission::Unrestricted],
             ),
             (&bubblewrap, usual, 1, "cat: /home/me/.ssh/none: No such file or directory", &[]),
+            (
+                &bubblewrap,
+                usual,
+                1,
+                "  File \"/usr/lib/python3/os.py\", line 9\nFileNotFoundError: No such file or directory: 'none.txt'",
+                &[],
+            ),
+            (
+                &bubblewrap,
+                usual,
+                1,
+                "Error: getaddrinfo ENOTFOUND registry.example.org",
+                &[Permission::Network],
+            ),
+            (&bubblewrap, usual, 1, "/home/me/.ssh/config: No space left on device (os error 28)", &[]),
+            (&bubblewrap, usual, 1, "/home/me/.cargo/bin/tool: error: 'none' not found below /", &[]),
             (&bubblewrap, usual, 1, "assertion failed: left == right", &[]),
         ];
         for (mechanism, permissions, exit, said, expected) in table {

@@ -59,8 +59,8 @@ impl JailedRunner {
         JailedRunner { config, inner, name }
     }
 
-    /// The command that builds the jail and then becomes the given one.
-    fn jailed(&self, command: &Command) -> io::Result<Command> {
+    /// The jail of a command.
+    fn order(&self, command: &Command) -> Order {
         let config = &self.config;
         let mut read =
             places::toolchain(&command.environment, config.home.as_deref(), &command.root, &config.hidden);
@@ -72,8 +72,7 @@ impl JailedRunner {
                 read.extend(config.home.iter().map(|home| home.join(".gitconfig")));
             }
         }
-        let cache = config.cache.clone().filter(|cache| std::fs::create_dir_all(cache).is_ok());
-        let order = Order {
+        Order {
             version: order::VERSION.to_owned(),
             parent: std::process::id(),
             mechanism: config.found.mechanism.clone(),
@@ -86,15 +85,20 @@ impl JailedRunner {
             unset: unset(command),
             permissions: command.permissions,
             limits: config.limits,
-            cache: cache.clone(),
-        };
-        let mut words = vec![config.helper.path.clone().into_os_string()];
-        words.extend(config.helper.args.iter().cloned());
-        words.push(serde_json::to_string(&order)?.into());
+            cache: config.cache.clone().filter(|cache| std::fs::create_dir_all(cache).is_ok()),
+        }
+    }
+
+    /// The command that builds the jail and then becomes the given one.
+    fn jailed(&self, command: &Command, order: &Order) -> io::Result<Command> {
+        let helper = &self.config.helper;
+        let mut words = vec![helper.path.clone().into_os_string()];
+        words.extend(helper.args.iter().cloned());
+        words.push(serde_json::to_string(order)?.into());
         words.push("--".into());
         words.extend(command.invocation.argv());
-        let environment = match cache {
-            Some(cache) => caches(command.environment.clone(), &cache),
+        let environment = match &order.cache {
+            Some(cache) => caches(command.environment.clone(), cache),
             None => command.environment.clone(),
         };
         Ok(Command { invocation: Invocation::Direct(words), environment, ..command.clone() })
@@ -134,20 +138,15 @@ impl CommandRunner for JailedRunner {
             if command.permissions.profile == Profile::Unrestricted {
                 return self.inner.run(command, cancel).await;
             }
-            let mut finished = self.inner.run(&self.jailed(command)?, cancel).await?;
+            let order = self.order(command);
+            let mut finished = self.inner.run(&self.jailed(command, &order)?, cancel).await?;
             if finished.end == End::Exited(i32::from(helper::BROKEN))
                 && let Some(why) = finished.stderr.text().strip_prefix(helper::MARK)
             {
                 return Err(io::Error::other(why.trim().to_owned()));
             }
             finished.isolation = self.isolation(command.permissions);
-            let scene = Scene {
-                root: &command.root,
-                cwd: &command.cwd,
-                mechanism: &self.config.found.mechanism,
-                permissions: command.permissions,
-                exists: &|path| path.exists(),
-            };
+            let scene = Scene { order: &order, exists: &|path| path.exists() };
             finished.missing = blame::missing(&scene, &finished);
             Ok(finished)
         }
