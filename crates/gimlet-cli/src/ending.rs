@@ -4,15 +4,57 @@ use std::io::{IsTerminal, Write};
 
 use gimlet::Ending;
 use gimlet::event::{Failure, FinishState, Finished, Suspension};
+use gimlet::run::RunError;
 
+use crate::exit::UsageError;
 use crate::front::Front;
 use crate::home;
 use crate::show::{markdown, question, summary};
 use crate::style::{ERROR, WARNING};
 
-/// Tells how a run ended, and which command would carry it on: the answer on standard output, everything else on
-/// standard error.
-pub(crate) fn tell(id: &str, resume: &str, ending: &Ending, front: &Front) -> anyhow::Result<()> {
+/// Where the person is who reads how a run ended, and so what they can type next.
+#[derive(Clone, Copy)]
+pub(crate) enum At<'a> {
+    /// In a shell; this command carries the run on.
+    Shell(&'a str),
+    /// In a session that goes on.
+    Session,
+}
+
+impl At<'_> {
+    fn after_limit(self, flag: &str) -> String {
+        match self {
+            At::Shell(resume) => format!("{resume} {flag} carries on"),
+            At::Session => "say `go on`: what you say next may take as much again".to_owned(),
+        }
+    }
+
+    fn after_question(self, approval: &str) -> String {
+        match self {
+            At::Shell(resume) => format!("gimlet approve {approval} && {resume}"),
+            At::Session => "/approve or /deny answers it".to_owned(),
+        }
+    }
+
+    fn again(self) -> String {
+        match self {
+            At::Shell(resume) => resume.to_owned(),
+            At::Session => "/resume".to_owned(),
+        }
+    }
+}
+
+/// Why a run is not carried on, with what would make it so.
+pub(crate) fn refused(error: anyhow::Error, at: At<'_>) -> anyhow::Error {
+    let Some(RunError::AtLimit(run, finished)) = error.downcast_ref() else { return error };
+    let Some((what, flag)) = limit(finished) else { return error };
+    UsageError::new(format!("run {run} has reached {what}, and nothing raises it"))
+        .hint(at.after_limit(&flag))
+        .into()
+}
+
+/// Tells how a run ended, and what would carry it on: the answer on standard output, everything else on standard error.
+pub(crate) fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyhow::Result<()> {
     if front.is_json() {
         return Ok(());
     }
@@ -29,7 +71,7 @@ pub(crate) fn tell(id: &str, resume: &str, ending: &Ending, front: &Front) -> an
             }
             if let Some((what, flag)) = limit(finished) {
                 writeln!(stderr, "{WARNING}stopped:{WARNING:#} the run reached {what}")?;
-                writeln!(stderr, "hint: {resume} {flag} carries on")?;
+                writeln!(stderr, "hint: {}", at.after_limit(&flag))?;
             }
             writeln!(stderr, "{}", summary(id, finished))?;
         }
@@ -39,11 +81,11 @@ pub(crate) fn tell(id: &str, resume: &str, ending: &Ending, front: &Front) -> an
                 write!(stderr, "{}", question(&pending.request))?;
             }
             writeln!(stderr, "{WARNING}suspended:{WARNING:#} run {id} waits for approval {approval}")?;
-            writeln!(stderr, "hint: gimlet approve {approval} && {resume}")?;
+            writeln!(stderr, "hint: {}", at.after_question(approval))?;
         }
         Ending::Suspended(Suspension::Interrupted) => {
             writeln!(stderr, "{WARNING}interrupted:{WARNING:#} nothing is lost")?;
-            writeln!(stderr, "hint: {resume} carries on")?;
+            writeln!(stderr, "hint: {} carries on", at.again())?;
         }
         Ending::Suspended(Suspension::Diverged { message }) => {
             writeln!(stderr, "{ERROR}error:{ERROR:#} run {id} cannot be replayed: {message}")?;
@@ -53,7 +95,7 @@ pub(crate) fn tell(id: &str, resume: &str, ending: &Ending, front: &Front) -> an
             if let Some(hint) = hint {
                 writeln!(stderr, "hint: {hint}")?;
             }
-            writeln!(stderr, "hint: {resume} tries again from where it stopped")?;
+            writeln!(stderr, "hint: {} tries again from where it stopped", at.again())?;
         }
     }
     Ok(())

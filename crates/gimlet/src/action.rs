@@ -89,30 +89,21 @@ fn falls_back(state: &State) -> bool {
 
 /// Whether an agent has spent all tokens it may, those of its sub-agents included.
 fn over_budget(state: &State) -> bool {
-    state.limits.max_tokens.is_some_and(|most| state.usage.total() >= most)
-}
-
-/// Whether an agent has taken all steps it may, those of its sub-agents included.
-fn over_steps(state: &State) -> bool {
-    state.steps_together() >= state.limits.steps_together()
+    state.has_reached(FinishState::TokenBudget, &state.limits)
 }
 
 /// The budget that leaves nothing to the agents below one, if one does.
 pub(crate) fn spent(state: &State) -> Option<FinishState> {
-    match (over_budget(state), over_steps(state)) {
-        (true, _) => Some(FinishState::TokenBudget),
-        (false, true) => Some(FinishState::StepBudget),
-        (false, false) => None,
-    }
+    first_reached(state, [FinishState::TokenBudget, FinishState::StepBudget])
 }
 
 /// The limit that leaves an agent no step of its own but its last answer, if one does.
 pub(crate) fn out_of_steps(state: &State) -> Option<FinishState> {
-    match (state.step >= state.limits.max_steps, over_steps(state)) {
-        (true, _) => Some(FinishState::MaxSteps),
-        (false, true) => Some(FinishState::StepBudget),
-        (false, false) => None,
-    }
+    first_reached(state, [FinishState::MaxSteps, FinishState::StepBudget])
+}
+
+fn first_reached(state: &State, limits: [FinishState; 2]) -> Option<FinishState> {
+    limits.into_iter().find(|limit| state.has_reached(*limit, &state.limits))
 }
 
 fn open_calls(calls: &[CallRecord]) -> Vec<CallRecord> {

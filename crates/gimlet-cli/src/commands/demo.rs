@@ -18,7 +18,7 @@ use gimlet_store::FileStore;
 
 use crate::args::DemoArgs;
 use crate::config::{Bounds, Flags, Settings};
-use crate::ending::tell;
+use crate::ending::{At, tell};
 use crate::exit::ExitStatus;
 use crate::front::Front;
 use crate::isolation::Isolation;
@@ -75,7 +75,7 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let run = Run::start(agent, TASK, env).await?;
     let id = run.id().to_string();
     let ending = front.drive(run).await?;
-    tell(&id, &format!("gimlet resume {id}"), &ending, &front)?;
+    tell(&id, At::Shell(&format!("gimlet resume {id}")), &ending, &front)?;
     if args.keep {
         let kept = folder.keep();
         writeln!(stderr, "{DIM}kept in {}{DIM:#}", kept.display())?;

@@ -6,7 +6,7 @@ use gimlet::Ending;
 use gimlet::event::{ActionFormat, Event, EventKind};
 
 use super::runs::load;
-use crate::ending::tell;
+use crate::ending::{At, tell};
 use crate::exit::ExitStatus;
 use crate::front::Front;
 use crate::show::question;
@@ -33,7 +33,7 @@ pub(crate) async fn replay(run: &str, speed: f64, max_pause: f64) -> anyhow::Res
             _ => {}
         }
         if let Some(ending) = ending(event) {
-            tell(id.as_str(), &format!("gimlet resume {id}"), &ending, &front)?;
+            tell(id.as_str(), At::Shell(&format!("gimlet resume {id}")), &ending, &front)?;
         }
     }
     front.screen().rest();

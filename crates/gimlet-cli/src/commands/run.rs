@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{ResumeArgs, RunArgs};
 use crate::conversation::{self, Conversation};
-use crate::ending::tell;
+use crate::ending::{At, refused, tell};
 use crate::exit::{ExitStatus, UsageError};
 use crate::front::{Front, Typing};
 use crate::session::Session;
@@ -66,11 +66,15 @@ async fn one_task(
     let mut front = Front::new(&conversation.options, &conversation.settings, Typing::Ignored);
     let run = match task {
         Some(task) => conversation.say(task, &mut front, cancel).await?,
-        None => conversation.carry_on(None, &mut front, cancel).await?,
+        None => {
+            let id = conversation.id().map(ToString::to_string).unwrap_or_default();
+            let run = conversation.carry_on(None, &mut front, cancel).await;
+            run.map_err(|error| refused(error, At::Shell(&conversation.resume(&id))))?
+        }
     };
     let id = run.id().to_string();
     let ending = front.drive(run).await?;
-    tell(&id, &conversation.resume(&id), &ending, &front)?;
+    tell(&id, At::Shell(&conversation.resume(&id)), &ending, &front)?;
     Ok(ExitStatus::from(&ending))
 }
 

@@ -17,6 +17,7 @@ use crate::commands::export::document;
 use crate::commands::undo::take_back;
 use crate::config::DEFAULT_AGENT;
 use crate::conversation::{Conversation, append, is_answered, open_question};
+use crate::ending::{At, refused};
 use crate::exit::UsageError;
 use crate::show::{clip, diff, plan, question};
 use crate::style::{BOLD, DIM, NAME};
@@ -32,11 +33,7 @@ impl Session {
                 let feedback = Some(rest.to_owned()).filter(|text| !text.is_empty());
                 return self.answer(Decision::Deny { feedback }).await;
             }
-            Slash::Resume => {
-                let cancel = CancellationToken::new();
-                let run = self.conversation.carry_on(None, &mut self.front, cancel.clone()).await?;
-                return self.drive(run, cancel).await;
-            }
+            Slash::Resume => return self.carry_on(None).await,
             Slash::Plan => return self.plan(rest).await,
             Slash::Diff => self.diff().await?,
             Slash::Undo => self.undo(rest).await?,
@@ -89,9 +86,14 @@ impl Session {
         if open_question(&self.conversation.events().await?).is_none() {
             return Err(UsageError::new("no question is open").into());
         }
+        self.carry_on(Some(decision)).await
+    }
+
+    /// Carries on what stopped, with an answer to what it asked if there is one.
+    async fn carry_on(&mut self, decision: Option<Decision>) -> anyhow::Result<Next> {
         let cancel = CancellationToken::new();
-        let run = self.conversation.carry_on(Some(decision), &mut self.front, cancel.clone()).await?;
-        self.drive(run, cancel).await
+        let run = self.conversation.carry_on(decision, &mut self.front, cancel.clone()).await;
+        self.drive(run.map_err(|error| refused(error, At::Session))?, cancel).await
     }
 
     /// Shows the plan, or has a new one made before the next step.
@@ -111,9 +113,7 @@ impl Session {
                     self.say("the next task begins with a plan")?;
                     return Ok(Next::Prompt);
                 }
-                let cancel = CancellationToken::new();
-                let run = self.conversation.carry_on(None, &mut self.front, cancel.clone()).await?;
-                self.drive(run, cancel).await
+                self.carry_on(None).await
             }
             other => Err(UsageError::new(format!("`{other}` is nothing /plan knows"))
                 .hint("/plan shows the plan, /plan now asks for a new one")

@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use crate::attach;
 use crate::config::Settings;
 use crate::conversation::Conversation;
-use crate::ending::tell;
+use crate::ending::{At, tell};
 use crate::exit::{ExitStatus, UsageError};
 use crate::front::{Front, Typing};
-use crate::style::{BOLD, DIM, ERROR};
+use crate::style::{BOLD, DIM};
 use crate::world::Interrupts;
 use complete::Models;
 use editor::{Editor, Entered};
@@ -178,21 +178,14 @@ impl Session {
         match &ending {
             Ending::Suspended(Suspension::Interrupted) => {
                 writeln!(stderr, "{DIM}stopped; /resume carries on, or say something else{DIM:#}\n")?;
-                return Ok(Next::Stopped);
+                Ok(Next::Stopped)
             }
-            Ending::Failed(failure) => {
-                writeln!(stderr, "{ERROR}error:{ERROR:#} {} ({})", failure.message, failure.error)?;
-                if let Some(hint) = &failure.hint {
-                    writeln!(stderr, "hint: {hint}")?;
-                }
-                writeln!(stderr, "hint: /resume tries again\n")?;
-            }
-            Ending::Finished(_) | Ending::Suspended(_) => {
-                tell(&id, &self.conversation.resume(&id), &ending, &self.front)?;
+            Ending::Finished(_) | Ending::Suspended(_) | Ending::Failed(_) => {
+                tell(&id, At::Session, &ending, &self.front)?;
                 writeln!(stderr)?;
+                Ok(Next::Prompt)
             }
         }
-        Ok(Next::Prompt)
     }
 
     fn say(&self, text: &str) -> anyhow::Result<()> {

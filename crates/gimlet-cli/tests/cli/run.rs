@@ -154,6 +154,12 @@ fn out_of_steps_is_exit_four_with_what_there_is() {
     let said = project.run(script, &["--max-steps", "1"]);
     assert_eq!((said.code, said.stdout.as_str()), (4, "My best guess.\n"), "{}", said.stderr);
     assert!(said.stderr.contains("--max-steps"), "{}", said.stderr);
+    for flags in [&[][..], &["--max-steps", "2"], &["--token-budget", "9999"]] {
+        let said = project.say(&[&["resume", "last"], flags].concat());
+        assert_eq!((said.code, said.stdout.as_str()), (2, ""), "no model is asked in vain: {}", said.stderr);
+        assert!(said.stderr.contains("has reached the step limit"), "{}", said.stderr);
+        assert!(said.stderr.contains(" --max-steps 4 carries on"), "{}", said.stderr);
+    }
     let said = project.say(&["resume", "last", "--max-steps", "9"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "Now I am sure.\n"), "{}", said.stderr);
     let said = project.say(&["resume", "last"]);
@@ -163,8 +169,12 @@ fn out_of_steps_is_exit_four_with_what_there_is() {
 
 #[test]
 fn out_of_tokens_is_exit_four() {
-    let (code, events) = Project::new().events(TWO_STEPS, &["--token-budget", "110"]);
+    let project = Project::new();
+    let (code, events) = project.events(TWO_STEPS, &["--token-budget", "110"]);
     assert_eq!((code, &events.last().unwrap()["state"]), (4, &json!("token_budget")));
+    let said = project.say(&["resume", "last"]);
+    assert_eq!(said.code, 2, "{}", said.stderr);
+    assert!(said.stderr.contains("has reached the token budget"), "{}", said.stderr);
 }
 
 #[test]

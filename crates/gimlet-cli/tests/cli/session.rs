@@ -415,6 +415,34 @@ fn several_lines_are_one_task() {
 }
 
 #[test]
+fn what_is_said_after_a_limit_may_take_as_much_again() {
+    let project = Project::new();
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    calls = [{ name = "repo_info", args = {} }]
+    [[reply]]
+    expect = ["all your steps"]
+    text = "My best guess."
+    [[reply]]
+    expect = ["limit was raised", "go on"]
+    text = "Now I am sure."
+    "#;
+    let mut pty = session(&project, script, &["--max-steps", "1"]);
+    pty.press("look\r");
+    pty.wait_for("hint: say `go on`");
+    pty.wait_for_prompt();
+    pty.press("/resume\r");
+    pty.wait_for("has reached the step limit");
+    pty.wait_for_prompt();
+    pty.press("go on\r");
+    pty.wait_for("Now I am sure.");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
 fn a_single_task_is_stopped_at_once_also_at_a_question() {
     let project = Project::new().ungated();
     let model = project.script(&patching(&project, "[[reply]]\ntext = \"Fixed.\"\n"));

@@ -71,6 +71,9 @@ pub enum RunError {
     /// The run is over.
     #[error("run `{0}` is finished; there is nothing to resume")]
     Over(RunId),
+    /// The run ended at a limit, and has no more of it now than it had then.
+    #[error("run `{0}` is at its limit; there is nothing to resume before that is raised")]
+    AtLimit(RunId, Box<Finished>),
 }
 
 /// What a step of the loop came to.
@@ -129,10 +132,13 @@ impl Run {
     ) -> Result<Run, RunError> {
         let events = env.store.load(id).await?;
         let state = State::fold(&events, &Default::default());
-        if let Some(Stop::Finished(finished)) = &state.stop
-            && finished.state == FinishState::Answered
-        {
-            return Err(RunError::Over(id.clone()));
+        if let Some(Stop::Finished(finished)) = &state.stop {
+            if finished.state == FinishState::Answered {
+                return Err(RunError::Over(id.clone()));
+            }
+            if state.has_reached(finished.state, limits.as_ref().unwrap_or(&state.limits)) {
+                return Err(RunError::AtLimit(id.clone(), finished.clone()));
+            }
         }
         Run::take_up(agent, id, env, limits, events, &state).await
     }

@@ -65,6 +65,20 @@ impl State {
         }
     }
 
+    /// Whether the agent has as much behind it as `limits` allow, of what would end it in such a way.
+    pub(crate) fn has_reached(&self, end: FinishState, limits: &Limits) -> bool {
+        match end {
+            FinishState::MaxSteps => self.step >= limits.max_steps,
+            FinishState::StepBudget => self.steps_together() >= limits.steps_together(),
+            FinishState::TokenBudget => limits.max_tokens.is_some_and(|most| self.usage.total() >= most),
+            FinishState::Timeout => {
+                let worked = self.last.map_or(self.worked, |last| self.seconds(last));
+                limits.max_seconds.is_some_and(|most| worked >= most)
+            }
+            FinishState::Answered | FinishState::Failed => false,
+        }
+    }
+
     pub(super) fn halt(&mut self, stop: Stop) {
         self.pause();
         self.stop = Some(stop);
