@@ -68,6 +68,8 @@ class Agent:
     label: str
     how: str
     """What it does in a step."""
+    alike: str | None = None
+    """The way of gimlet's that is like its own, where the plain one is not."""
     starts = True
     """Whether it starts in a way of its own; gimlet's actions start alike, and so do smolagents' agents."""
     light = True
@@ -207,6 +209,7 @@ class SmolagentsCode(SmolagentsTools):
     key, label = "smolagents-code", "smolagents CodeAgent"
     how = "runs Python that calls the same tool in its interpreter, in its own process"
     kind = "code"
+    alike = "gimlet-code"
     starts = False
     left_out_of_crowds = "left out for time: as processes the two agents of smolagents differ little; both are there as threads"
 
@@ -241,6 +244,7 @@ class Packaged(Agent):
 class Goose(Packaged):
     key, label = "goose", "goose"
     how = "calls its developer extension's `shell` with `cat`"
+    alike = "gimlet-shell"
     package = "@aaif/goose-binary-linux-x64/bin/goose"
 
     def run(self, url: str, steps: int) -> Command:
@@ -266,6 +270,7 @@ class Goose(Packaged):
 class Codex(Packaged):
     key, label = "codex", "codex"
     how = "calls `exec_command` with `cat`, its sandbox and approvals off"
+    alike = "gimlet-shell"
     package = "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
 
     def run(self, url: str, steps: int) -> Command:

@@ -32,7 +32,7 @@ FULL = Effort(
     task_rounds=7,
     long_rounds=3,
     long_steps=60,
-    memory_rounds=2,
+    memory_rounds=3,
     parallel=100,
     parallel_rounds=2,
     python_rounds=5,
@@ -88,11 +88,13 @@ class Bench:
     say: Callable[[str], None]
     rows: list[Row] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
+    alike: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.absent = {agent.key: why for agent in self.everyone if (why := agent.missing())}
         self.agents = [agent for agent in self.everyone if agent.key not in self.absent]
         self.labels.update({agent.key: agent.label for agent in self.everyone})
+        self.alike.update({agent.key: agent.alike for agent in self.everyone if agent.alike})
         self._warm = False
 
     def row(self, *args: str, agents: bool = True, **more: str) -> Row:
@@ -110,11 +112,13 @@ class Bench:
                     run(agent.run(server.url, 2))
             self._warm = True
 
-    def in_turns(self, rounds: int, rows: list[Row], everyone: list[Any], measure: Callable[[Any], None]) -> None:
+    def in_turns(
+        self, rounds: int, rows: list[Row], everyone: list[Any], measure: Callable[[Any], None], first: int = 0
+    ) -> None:
         """Lets everyone (who has a `key` and a `label`) go once a round, another one first each time. Who fails is out, and
         the rows say why."""
         left = list(everyone)
-        for number in range(rounds):
+        for number in range(first, first + rounds):
             at = number % max(1, len(left))
             for one in left[at:] + left[:at]:
                 try:

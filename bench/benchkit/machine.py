@@ -21,16 +21,18 @@ def available_kb() -> int:
     return int(_field("/proc/meminfo", "MemAvailable").split()[0])
 
 
-def today() -> str:
-    return datetime.now(timezone.utc).strftime("%Y-%m-%d")
+def now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def revision(root: Path) -> str:
-    """The commit that is measured, marked when files differ from it."""
-    said = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude", "*"], cwd=root, capture_output=True, text=True
-    )
-    return said.stdout.strip() or "unknown"
+    """The commit that is measured, marked when files differ from it that are not results themselves."""
+
+    def git(*argv: str) -> str:
+        return subprocess.run(["git", *argv], cwd=root, capture_output=True, text=True).stdout.strip()
+
+    commit = git("rev-parse", "--short", "HEAD") or "unknown"
+    return f"{commit}-dirty" if git("status", "--porcelain", "--", ".", ":!bench/results") else commit
 
 
 def version(argv: list[str]) -> str:

@@ -139,7 +139,7 @@ class Memory:
 
     def _sample(self) -> None:
         while not self._over.is_set():
-            roots = [pid for pid in _children(os.getpid()) if pid not in self._before]
+            roots = [pid for pid in _children(os.getpid()) if pid not in self._before and not _is_this_program(pid)]
             together = sum(_proportional_kb(pid) for pid in _with_descendants(roots))
             if together:
                 self.samples.append((time.time(), together))
@@ -167,6 +167,19 @@ def _children(pid: int) -> list[int]:
     except OSError:
         pass  # It ended meanwhile.
     return found
+
+
+def _is_this_program(pid: int) -> bool:
+    """Whether a child has yet to become its program: until then its memory is ours."""
+    return _command_line(pid) == _command_line(os.getpid())
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""  # It ended meanwhile.
 
 
 def _with_descendants(roots: list[int]) -> list[int]:

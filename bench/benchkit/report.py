@@ -1,9 +1,11 @@
 """The report in Markdown. Everything in it comes from the JSON."""
 
+import json
+import statistics
 from pathlib import Path
 
 from . import chart
-from .compare import Spread, gimlet_is_behind, is_gimlet, noise, ratios, spread
+from .compare import Spread, between_runs, gimlet_is_behind, is_gimlet, noise, ratios, spread
 from .table import AGAIN, BASE
 
 HEAD = """# Gimlet beside what people use instead
@@ -20,22 +22,32 @@ Everyone gets its replies from the same scripted server, so no model's time is i
 """
 
 
-def write(results: dict, raw: str, folder: Path) -> list[Path]:
-    """Writes the report and its chart beside the raw numbers."""
-    written = {"README.md": markdown(results, raw), "chart.svg": chart.svg(results)}
+def write(raw: Path, folder: Path) -> list[Path]:
+    """Writes the report and its chart from raw numbers. Those beside them, if they are of the same commit, tell how far
+    two runs differ."""
+    results = json.loads(raw.read_text())
+    beside = {path.name: json.loads(path.read_text()) for path in sorted(raw.parent.glob("*.json")) if path != raw}
+    alike = {name: other for name, other in beside.items() if _is_again(results, other)}
+    written = {"README.md": markdown(results, raw.name, alike), "chart.svg": chart.svg(results)}
     for name, text in written.items():
         (folder / name).write_text(text)
-    return [folder / raw, *(folder / name for name in written)]
+    return [folder / name for name in written]
 
 
-def markdown(results: dict, raw: str) -> str:
+def _is_again(results: dict, other: dict) -> bool:
+    """Whether other numbers are of the same program on the same machine, whatever else that had to do."""
+    ours, theirs = ({**of["machine"], "load_at_start": None} for of in (results, other))
+    return results["revision"] == other["revision"] and ours == theirs and not (results["quick"] or other["quick"])
+
+
+def markdown(results: dict, raw: str, beside: dict[str, dict]) -> str:
     labels, rows = results["labels"], results["rows"]
     groups: dict[str, list[dict]] = {}
     for row in rows:
         groups.setdefault(row["group"], []).append(row)
-    parts = [_head(results, raw), _noise(rows)]
+    parts = [_head(results, raw), _noise(rows), *(_again(results, name, other) for name, other in beside.items())]
     parts += [_group(name, of_group, labels) for name, of_group in groups.items()]
-    parts.append(_behind(rows, labels))
+    parts.append(_behind(rows, labels, results.get("alike", {})))
     return "\n".join(parts)
 
 
@@ -70,6 +82,19 @@ def _noise(rows: list[dict]) -> str:
     )
 
 
+def _again(results: dict, name: str, other: dict) -> str:
+    found = between_runs(results, other)
+    if not found:
+        return ""
+    factor, row, who = found[0]
+    half = statistics.median(factor for factor, _, _ in found)
+    return (
+        f"Another run of the same commit on the same machine, [{name}]({name}), has the same medians of others within a "
+        f"factor of {half:.2f} in half of the cells, and of {factor:.2f} in all "
+        f"(the farthest: {row['group']}, {row['title']}, {results['labels'][who]}).\n"
+    )
+
+
 def _group(name: str, rows: list[dict], labels: dict[str, str]) -> str:
     who = [key for key in labels if any(key in row["values"] or key in row["missing"] for row in rows)]
     lines = [f"## {name[0].upper()}{name[1:]}", "", "| | " + " | ".join(labels[key] for key in who) + " |"]
@@ -95,26 +120,38 @@ def _rounds(row: dict) -> str:
 
 
 def _cell(row: dict, who: str) -> str:
-    values = row["values"].get(who)
-    if not values:
+    if not row["values"].get(who):
         return "missing" if who in row["missing"] else ""
+    if row["kind"] == "ratio":
+        if who == BASE:
+            return "1"
+        found = ratios(row, who)
+        if not found:
+            return "missing"
+        inside = 1 / noise(row) <= spread(found).median <= noise(row)
+        about = " ≈" if inside and who != AGAIN else ""
+    else:
+        about = ""
+    told = _told(row, who, BASE) + about
+    return f"**{told}** (gimlet is behind)" if gimlet_is_behind(row, who) else told
+
+
+def _told(row: dict, who: str, base: str) -> str:
+    """Someone's value: in multiples of one of gimlet's ways, or as it is."""
     match row["kind"]:
         case "ratio":
-            if who == BASE:
-                return "1"
-            found = ratios(row, who)
-            if not found:
-                return "missing"
-            told = _spread(spread(found), _times)
-            inside = 1 / noise(row) <= spread(found).median <= noise(row)
-            told += " ≈" if inside and who != AGAIN else ""
+            return _spread(spread(ratios(row, who, base)), _times)
         case "share":
-            told = _spread(spread(values), lambda share: f"{share * 100:.1f} %")
+            return _spread(spread(row["values"][who]), lambda share: f"{share * 100:.1f} %")
         case "plain":
-            told = _spread(spread(values), lambda amount: f"{amount:.1f} {row['unit']}")
+            return _spread(spread(row["values"][who]), lambda amount: f"{amount:.1f} {row['unit']}")
         case kind:
             raise ValueError(f"no such kind of row: {kind}")
-    return f"**{told}** (gimlet is behind)" if gimlet_is_behind(row, who) else told
+
+
+def _own(row: dict, base: str) -> str:
+    """Gimlet's own value, where the row has values and not ratios."""
+    return "" if row["kind"] == "ratio" else f": {_told(row, base, base)}"
 
 
 def _spread(of: Spread, tell) -> str:
@@ -126,14 +163,16 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x" if ratio < 100 else f"{ratio:.0f}x"
 
 
-def _behind(rows: list[dict], labels: dict[str, str]) -> str:
+def _behind(rows: list[dict], labels: dict[str, str], alike: dict[str, str]) -> str:
     lines = ["## Where gimlet is behind", ""]
-    found = [
-        f"- {row['group']}, {row['title']}: {labels[who]} {_cell(row, who).split('**')[1]}"
-        for row in rows
-        for who in labels
-        if gimlet_is_behind(row, who)
-    ]
+    found = []
+    for row in rows:
+        for who in labels:
+            about = f"- {row['group']}, {row['title']}: {labels[who]}"
+            if gimlet_is_behind(row, who):
+                found.append(f"{about} {_told(row, who, BASE)}")
+            elif (base := alike.get(who)) and gimlet_is_behind(row, who, base):
+                found.append(f"{about} {_told(row, who, base)}, like for like ({labels[base]}{_own(row, base)})")
     others = [who for row in rows for who in row["values"] if not is_gimlet(who)]
     nothing = "In none of these rows, by more than the noise." if others else "Nobody else was measured."
     return "\n".join(lines + (found or [nothing])) + "\n"

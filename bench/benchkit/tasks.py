@@ -107,6 +107,8 @@ def parallel(bench: Bench) -> None:
             # The kinder way to have many agents of smolagents: what takes long is loaded once.
             swarm = Swarm(f"{agent.key}-threads", f"{agent.label}, threads of one process", True, agent, 1, count)
             bench.labels[swarm.key] = swarm.label
+            if agent.alike:
+                bench.alike[swarm.key] = agent.alike
             swarms.append(swarm)
     for swarm in list(swarms):
         if why := _left_out(bench, swarm):
@@ -116,6 +118,8 @@ def parallel(bench: Bench) -> None:
     bench.in_turns(bench.effort.parallel_rounds, rows, [swarm for swarm in swarms if swarm.light], timed)
     still = [swarm for swarm in swarms if swarm.key not in time.missing]
     bench.in_turns(1, rows, still, weighed)
+    again = [swarm for swarm in still if swarm.light and swarm.key not in memory.missing]
+    bench.in_turns(bench.effort.memory_rounds - 1, rows, again, weighed, first=1)
 
 
 def _left_out(bench: Bench, swarm: Swarm) -> str | None:
