@@ -165,7 +165,7 @@ pub(crate) fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
 
 /// The jail that works for commands in a folder.
 pub(crate) fn find(root: &Path, args: &JailArgs) -> Result<Found, NoJail> {
-    let private: Vec<PathBuf> = user_home().into_iter().chain(home::path().ok()).collect();
+    let private: Vec<PathBuf> = user_home().into_iter().chain(own_files()).collect();
     jail::detect(args.jail.into(), root, &private)
 }
 
@@ -175,7 +175,7 @@ fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<Jail
         helper: helper(&own, root),
         found,
         home: user_home(),
-        hidden: home::path().into_iter().collect(),
+        hidden: own_files().into_iter().collect(),
         cache: cache(root),
         limits: limits(&settings.sandbox.jail),
     })
@@ -200,6 +200,15 @@ pub(crate) fn limits(args: &JailArgs) -> jail::Limits {
         cpu: args.command_cpu.unwrap_or(usual.cpu),
         ..usual
     }
+}
+
+/// Gimlet's own files, by the path that leads there without links: that is how projects are named too.
+fn own_files() -> Option<PathBuf> {
+    let path = home::path().ok()?;
+    // What is to be made in it yet has no link in it.
+    let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let (above, real) = there?;
+    path.strip_prefix(above).ok().map(|rest| real.join(rest))
 }
 
 /// The person's home, if it is a folder that exists.

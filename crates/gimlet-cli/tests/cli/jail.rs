@@ -1,8 +1,9 @@
 //! The jail around commands, through the real binary: each mechanism, and where the tests run as root also as nobody.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -187,6 +188,12 @@ fn nothing_is_written_but_the_project() {
             assert_eq!(fs::read(scene.path("project").join(file)).ok(), before, "{file}");
         }
         scene.refused("mv .git other && mkdir .git");
+        // Opened and not written, so that a jail that fails changes no machine.
+        for setting in
+            ["sys/kernel/core_pattern", "sys/vm/swappiness", "irq/default_smp_affinity", "sysrq-trigger"]
+        {
+            scene.refused(&format!(": >> /proc/{setting}"));
+        }
         for place in [format!("{outside}/gimlet/x"), "/etc/x".into(), "/usr/x".into(), "/x".into()] {
             scene.refused(&format!("echo x > {place}"));
             assert!(!Path::new(&place).exists(), "{place}");
@@ -197,6 +204,212 @@ fn nothing_is_written_but_the_project() {
             assert!(!scene.path(place).exists(), "{place}");
         }
         assert!(!Path::new("/tmp/gimlet-test-x").exists());
+    }
+}
+
+/// A folder whose `.git` says that it is a worktree, of a repository that leads where its makers want.
+#[test]
+fn a_forged_worktree_shows_nothing() {
+    for scene in scenes() {
+        let project = scene.path("project");
+        fs::remove_dir_all(project.join(".git")).unwrap();
+        let home = scene.path("home").display().to_string();
+        for (folder, common) in [("f", format!("{home}/.ssh")), ("f/worktrees/x", "../..".into())] {
+            fs::create_dir_all(project.join(folder)).unwrap();
+            fs::write(project.join(".git"), format!("gitdir: {folder}")).unwrap();
+            fs::write(project.join(folder).join("gitdir"), project.join(".git").display().to_string())
+                .unwrap();
+            fs::write(project.join(folder).join("commondir"), common).unwrap();
+            scene.refused(&format!("cat {home}/.ssh/id_rsa"));
+            let asked = json!({
+                "cmd": scene.script(&format!("echo x > {home}/.ssh/authorized_keys; cat {home}/.ssh/id_rsa")),
+                "permissions": ["write-git"],
+            });
+            let tried = scene.call(&asked, &["--approve", "all"]);
+            assert!(!tried.to_string().contains(SECRET), "{tried}");
+            assert!(!scene.path("home/.ssh/authorized_keys").exists(), "{tried}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_is_not_planted() {
+    let planted = [".env", ".git", ".mcp.json", "gimlet.toml", "mcp.json", "sub/.git"];
+    for scene in scenes() {
+        let project = scene.path("project");
+        fs::remove_dir_all(project.join(".git")).unwrap();
+        for name in [".env", "gimlet.toml", "mcp.json"] {
+            fs::remove_file(project.join(name)).unwrap();
+        }
+        fs::create_dir(project.join("sub")).unwrap();
+        fs::write(project.join(".gitmodules"), "[submodule \"sub\"]\n\tpath = sub\n").unwrap();
+        if let Some(user) = scene.user {
+            give(&project, user);
+        }
+        let tried = scene.run(
+            "mkdir -p .git/hooks sub/.git; echo evil > .git/config; echo evil > .env; echo evil > gimlet.toml
+            ln -s src/a.txt mcp.json; mkdir .mcp.json; true",
+        );
+        for name in planted {
+            assert!(fs::symlink_metadata(project.join(name)).is_err(), "{} of {}: {tried}", name, scene.jail);
+        }
+        if scene.jail == "bubblewrap" {
+            // Nothing is lost, and whoever reads the result knows.
+            let kept = fs::read_to_string(project.join(".git.from-a-command/config")).unwrap();
+            assert_eq!(kept, "evil\n");
+            let said = tried["stderr_tail"].as_str().unwrap();
+            assert!(
+                said.contains("commands may not change") && said.contains("gimlet.toml.from-a-command"),
+                "{tried}"
+            );
+        }
+        // A link elsewhere is not followed out of the project.
+        fs::create_dir(scene.path("home/other")).unwrap();
+        fs::create_dir(scene.path("home/other/.git")).unwrap();
+        scene.run("rmdir sub; mv sub old; ln -s ../home/other sub; true");
+        assert!(scene.path("home/other/.git").is_dir());
+    }
+}
+
+#[test]
+fn who_may_write_git_plants_no_program() {
+    let scripts = [
+        "echo evil > .git/hooks/post-commit; echo evil > .git/config; echo ../src > .git/commondir; echo evil >> .env",
+        "rm -r .git/hooks; mkdir .git/hooks; echo evil > .git/hooks/post-commit; rm .git/config",
+        "mv .git old && mkdir -p .git/hooks && echo evil > .git/hooks/post-commit && echo evil > .git/config",
+        "mkdir -p src/g/hooks; echo evil > src/g/hooks/post-commit; mv .git old && ln -s src/g .git",
+    ];
+    for script in scripts {
+        for scene in scenes() {
+            let asked = json!({"cmd": scene.script(&format!("touch .git/x; {script}; true")), "permissions": ["write-git"]});
+            let tried = scene.call(&asked, &["--approve", "all"]);
+            let who = format!("{} as {:?}: {script}: {tried}", scene.jail, scene.user);
+            assert_eq!(tried["exit"], 0, "{who}");
+            let read = |name: &str| fs::read_to_string(scene.path("project").join(name)).unwrap_or_default();
+            assert!(!scene.path("project/.git/hooks/post-commit").exists(), "{who}");
+            assert!(!scene.path("project/.git/commondir").exists(), "{who}");
+            assert!(!read(".git/config").contains("evil"), "{who}");
+            assert_eq!(read(".env"), "KEY=1\n", "{who}");
+        }
+    }
+}
+
+/// A worktree has its history elsewhere: seen, written with the permission, and safe as in a repository of its own.
+#[test]
+fn a_worktree_works_as_a_repository_does() {
+    for scene in scenes() {
+        let git = |place: &str, words: &str| {
+            let mut command = Command::new("git");
+            command.args(["-c", "user.name=n", "-c", "user.email=e"]).args(words.split(' '));
+            command.current_dir(scene.path(place)).env("HOME", scene.path("home"));
+            if let Some(user) = scene.user {
+                command.uid(user).gid(user);
+            }
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        fs::remove_dir_all(scene.path("project")).unwrap();
+        fs::create_dir(scene.path("main")).unwrap();
+        if let Some(user) = scene.user {
+            give(scene.folder.path(), user);
+            chown(scene.folder.path(), Some(user), Some(user)).unwrap();
+        }
+        git("main", "init --quiet");
+        git("main", "commit --quiet --allow-empty -m first");
+        git("main", "worktree add --quiet ../project");
+        fs::create_dir(scene.path("project/src")).unwrap();
+        if let Some(user) = scene.user {
+            give(&scene.path("project"), user);
+        }
+        let shared = scene.path("main/.git").display().to_string();
+        scene.allowed("git log | grep first");
+        scene.refused(&format!("echo evil > {shared}/hooks/post-commit"));
+        let cmd = scene.script(&format!(
+            "git -c user.name=n -c user.email=e commit --quiet --allow-empty -m second
+            echo evil > {shared}/hooks/post-commit; echo evil >> {shared}/config; echo evil > .git; git log --oneline",
+        ));
+        let done = scene.call(&json!({"cmd": cmd, "permissions": ["write-git"]}), &["--approve", "all"]);
+        assert!(done["stdout_tail"].as_str().unwrap().contains("second"), "{}: {done}", scene.jail);
+        assert!(!scene.path("main/.git/hooks/post-commit").exists(), "{}: {done}", scene.jail);
+        assert!(!fs::read_to_string(scene.path("main/.git/config")).unwrap().contains("evil"), "{done}");
+        assert!(fs::read_to_string(scene.path("project/.git")).unwrap().starts_with("gitdir:"), "{done}");
+    }
+}
+
+#[test]
+fn what_was_open_already_is_closed() {
+    for scene in scenes() {
+        let args = json!({ "cmd": scene.script("cat <&9") }).to_string();
+        let like = scene.gimlet(&["tools", "call", "run_cmd", &args, "--approve", "all"]);
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec 9< \"$0\"; exec \"$@\""]).arg(scene.path("home/.ssh/id_rsa"));
+        command.arg(like.get_program()).args(like.get_args()).env_clear().current_dir(scene.path("project"));
+        command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(user) = scene.user {
+            command.uid(user).gid(user);
+        }
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(said.contains("\"exit\"") && !said.contains(SECRET), "{said}");
+    }
+}
+
+#[test]
+fn gimlet_s_own_folder_is_known_by_any_name() {
+    let scene = Scene::new("auto", None);
+    fs::create_dir(scene.path("project/own")).unwrap();
+    symlink(scene.folder.path(), scene.path("alias")).unwrap();
+    let mut command = scene.gimlet(&["sandbox", "status"]);
+    let output = command.env("GIMLET_HOME", scene.path("alias/project/own")).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("no jail, so every command asks"), "{said}");
+}
+
+#[test]
+fn nothing_is_sent_without_a_connection_either() {
+    let send = "import socket, sys
+def tried(make, *to):
+    try:
+        s = make()
+        s = s[0] if isinstance(s, tuple) else s
+        s.settimeout(2)
+        s.sendto(b'hi', *to) if s.type != socket.SOCK_STREAM else (s.connect(*to), s.send(b'hi'))
+    except OSError as error:
+        print(error)
+unix, file, port = socket.AF_UNIX, sys.argv[1], int(sys.argv[2])
+for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+    tried(lambda: socket.socket(unix, kind), file + '.datagram')
+    tried(lambda: socket.socketpair(unix, kind), file + '.datagram')
+tried(lambda: socket.socket(unix, socket.SOCK_STREAM), file + '.stream')
+if sys.argv[3] == 'all':
+    tried(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM), ('127.0.0.1', port))
+    tried(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM), ('::1', port))
+    tried(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM), ('192.0.2.1', 53))
+";
+    for scene in scenes().into_iter().filter(|_| has_python()) {
+        let file = scene.path("project/src/s");
+        let datagrams = UnixDatagram::bind(file.with_extension("datagram")).unwrap();
+        let streams = UnixListener::bind(file.with_extension("stream")).unwrap();
+        let packets = UdpSocket::bind("127.0.0.1:0").unwrap();
+        datagrams.set_nonblocking(true).unwrap();
+        streams.set_nonblocking(true).unwrap();
+        packets.set_nonblocking(true).unwrap();
+        for name in ["s.datagram", "s.stream"] {
+            fs::set_permissions(scene.path("project/src").join(name), fs::Permissions::from_mode(0o777))
+                .unwrap();
+        }
+        fs::write(scene.path("project/src/send.py"), send).unwrap();
+        let port = packets.local_addr().unwrap().port();
+        let cmd = |which: &str| format!("/usr/bin/python3 src/send.py {} {port} {which}", file.display());
+        let tried = scene.run(&cmd("all"));
+        assert_eq!(tried["exit"], 0, "{tried}");
+        assert!(packets.recv(&mut [0; 8]).is_err(), "{}: {tried}", scene.jail);
+        let asked = json!({"cmd": scene.script(&cmd("files")), "permissions": ["network"]});
+        let granted = scene.call(&asked, &["--approve", "all"]);
+        if scene.jail == "landlock" {
+            // Bubblewrap keeps other programs' sockets out of sight; these are the project's own, which it shows.
+            assert!(datagrams.recv(&mut [0; 8]).is_err(), "{tried} {granted}");
+            assert!(streams.accept().is_err(), "{tried} {granted}");
+        }
     }
 }
 

@@ -4,12 +4,16 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
-use gimlet::command::{Network, Profile};
+use gimlet::command::{GitFolder, Network, Profile};
 
 use super::scratch::Scratch;
 use super::sys;
 use crate::jail::order::Order;
-use crate::jail::places::{RESOLVERS, SECRET, SYSTEM, protected};
+use crate::jail::places::{RESOLVERS, SYSTEM, is_own_place, protected, secrets};
+
+/// Settings of the kernel that root may change by owning them.
+const KERNEL: &[&str] =
+    &["/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/mtrr", "/proc/scsi", "/proc/sys"];
 
 /// The arguments up to the command.
 pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<OsString>> {
@@ -27,10 +31,10 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
         line.system(Path::new(folder));
     }
     if sys::is_root() {
-        for secret in SECRET.iter().map(Path::new) {
-            match std::fs::metadata(secret) {
+        for secret in secrets() {
+            match std::fs::metadata(&secret) {
                 Ok(known) if known.is_dir() => line.add("--tmpfs", [secret.as_os_str()]),
-                Ok(_) => line.bind("--ro-bind", Path::new("/dev/null"), secret),
+                Ok(_) => line.bind("--ro-bind", Path::new("/dev/null"), &secret),
                 Err(_) => {}
             }
         }
@@ -41,6 +45,13 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
         }
     }
     line.add("--proc", ["/proc".as_ref()]);
+    if sys::is_root() {
+        // Some of the kernel's settings ask only who owns them, not for capabilities; bubblewrap covers those alone that it
+        // takes to be writable, and a folder of writable files is none.
+        for settings in KERNEL.iter().map(Path::new).filter(|path| path.exists()) {
+            line.same("--ro-bind", settings);
+        }
+    }
     line.add("--dev", ["/dev".as_ref()]);
     line.bind("--ro-bind", Path::new("/sys"), Path::new("/sys"));
     line.bind("--bind", scratch.temporary(), Path::new("/tmp"));
@@ -76,19 +87,21 @@ fn project(line: &mut Line, order: &Order) {
             for path in &order.write {
                 line.same("--bind-try", path);
             }
-            for path in protected(&order.root, order.permissions.git) {
+            let git = order.root.join(".git");
+            if order.permissions.git == GitFolder::Writable && is_folder(&git) {
+                // What is mounted cannot be moved away to make another in its place.
+                line.same("--bind", &git);
+            }
+            for path in protected(order) {
                 line.same_if_real(&path);
             }
         }
     }
 }
 
-/// Whether a home is a folder like any other, and not the system's own.
-fn is_own_place(home: &Path) -> bool {
-    home.is_absolute()
-        && home.parent().is_some()
-        && home.is_dir()
-        && !SYSTEM.iter().any(|system| home.starts_with(system))
+/// Whether something is a folder, and not a link to one.
+fn is_folder(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|known| known.is_dir())
 }
 
 /// Whether a folder would be seen because something above it is.

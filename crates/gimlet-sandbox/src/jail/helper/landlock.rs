@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use super::scratch::Scratch;
 use super::sys;
 use crate::jail::order::Order;
-use crate::jail::places::{RESOLVERS, SECRET, SYSTEM, protected};
+use crate::jail::places::{RESOLVERS, SYSTEM, is_own_place, protected, secrets};
 
 /// What is handled; an older kernel handles what it knows of it.
 const VERSION: ABI = ABI::V5;
@@ -34,10 +34,12 @@ pub(crate) fn rules(order: &Order, scratch: &Scratch) -> io::Result<Vec<Rule>> {
     let mut rules = Rules::default();
     let mut hidden = order.hidden.clone();
     if sys::is_root() {
-        hidden.extend(SECRET.iter().map(PathBuf::from));
+        hidden.extend(secrets());
     }
+    let home = order.home.iter().filter(|home| is_own_place(home)).cloned();
+    let beside_home: Vec<PathBuf> = hidden.iter().cloned().chain(home).collect();
     for path in SYSTEM.iter().map(Path::new).chain([Path::new("/proc"), Path::new("/sys")]) {
-        rules.around(path, Links::Follow, &hidden, read)?;
+        rules.around(path, Links::Follow, &beside_home, read)?;
     }
     if order.permissions.network == Network::Allowed {
         for path in RESOLVERS {
@@ -55,7 +57,7 @@ pub(crate) fn rules(order: &Order, scratch: &Scratch) -> io::Result<Vec<Rule>> {
     match (order.permissions.profile, order.permissions.git) {
         (Profile::ReadOnly, _) => {}
         (Profile::WorkspaceWrite | Profile::Unrestricted, GitFolder::ReadOnly) => {
-            rules.around(&order.root, Links::Leave, &protected(&order.root, GitFolder::ReadOnly), all)?;
+            rules.around(&order.root, Links::Leave, &protected(order), all)?;
         }
         // Git makes files at the top of its folder, and a rule for that is a rule for all of it.
         (Profile::WorkspaceWrite | Profile::Unrestricted, GitFolder::Writable) => {

@@ -2,6 +2,7 @@
 //! which may kill it at any time, and the supervisor, in a session of its own, outlives that just long enough to end
 //! every process the command has started, daemons included.
 
+mod aside;
 mod bubblewrap;
 mod landlock;
 mod scratch;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use gimlet::command::Profile;
 use rustix::process::Resource;
 
+use self::aside::Watched;
 use self::scratch::Scratch;
 use super::detect::Mechanism;
 use super::order::{self, Limits, Order};
@@ -70,6 +72,8 @@ fn say(text: &str) {
 }
 
 fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
+    // What whoever started gimlet had open is none of the command's.
+    sys::forget_descriptors()?;
     let mut args = args.into_iter();
     let order = args.next().unwrap_or_default();
     let order: Order = serde_json::from_slice(order.as_encoded_bytes())?;
@@ -101,6 +105,7 @@ fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
     }
     sys::adopt_orphans()?;
     let mut scratch = Scratch::new()?;
+    let watched = Watched::before(order)?;
     let command = match start(order, argv, &mut scratch, &signals) {
         Ok(command) => command,
         Err(error) => return Ok(not_started(argv, &error)),
@@ -110,6 +115,9 @@ fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
     // After all that the command itself had to say, or it would be lost among that.
     if let Some(reason) = reason {
         say(&format!("killed: it used {reason}"));
+    }
+    for news in watched.restore() {
+        say(&news);
     }
     Ok(code)
 }

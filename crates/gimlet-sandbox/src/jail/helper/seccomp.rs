@@ -105,17 +105,28 @@ fn sockets(
         }
         (Mechanism::Landlock(_), Network::Allowed) => {
             refused.insert(libc::SYS_socket, vec![other(&[v4, v6, netlink])?]);
+            refused.insert(libc::SYS_socketpair, unconnected(local)?);
         }
         (Mechanism::Landlock(_), Network::Blocked) => {
-            let datagram = SeccompCmpOp::MaskedEq(SOCKET_TYPE);
-            let datagram = rule([(0, SeccompCmpOp::Eq, local), (1, datagram, libc::SOCK_DGRAM as u64)])?;
-            refused.insert(libc::SYS_socket, vec![other(&[local, v4, v6])?, datagram]);
+            let mut sockets = unconnected(local)?;
+            sockets.push(other(&[local, v4, v6])?);
+            refused.insert(libc::SYS_socket, sockets);
+            refused.insert(libc::SYS_socketpair, unconnected(local)?);
             refused.insert(libc::SYS_connect, Vec::new());
             let family = |family| rule([(0, SeccompCmpOp::Eq, family)]);
             unreachable.insert(libc::SYS_socket, vec![family(v4)?, family(v6)?]);
         }
     }
     Ok(())
+}
+
+/// Sockets that can send to a file without a connection: of datagrams, and those that the kernel makes such.
+fn unconnected(family: u64) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    let kind = |kind: libc::c_int| {
+        let is_kind = (1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind as u64);
+        rule([(0, SeccompCmpOp::Eq, family), is_kind])
+    };
+    Ok(vec![kind(libc::SOCK_DGRAM)?, kind(libc::SOCK_RAW)?])
 }
 
 /// All of these together.
