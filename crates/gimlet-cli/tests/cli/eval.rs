@@ -471,6 +471,28 @@ async fn a_server_that_is_not_there_is_nobodys_failure() {
 }
 
 #[test]
+fn the_pages_tables_are_those_of_the_kept_results() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/evaluation.md")).unwrap();
+    let suite = root.join("eval/basic");
+    let project = Project::new();
+    for name in ["tuning-0", "held-out-3"] {
+        let results = root.join(format!("eval/results/{name}.jsonl"));
+        let args = ["eval", suite.to_str().unwrap(), "--markdown", "--report", results.to_str().unwrap()];
+        let said = project.say(&args);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        let command = format!("`gimlet eval eval/basic --markdown --report eval/results/{name}.jsonl`:\n\n");
+        let (_, shown) = page.split_once(command.as_str()).unwrap();
+        let rest = shown.strip_prefix(said.stdout.as_str());
+        assert!(
+            rest.is_some_and(|rest| rest.starts_with('\n')),
+            "the page shows not {name}:\n{}",
+            said.stdout
+        );
+    }
+}
+
+#[test]
 fn the_shipped_suite_is_sound() {
     let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../eval/basic");
     let project = Project::new();
