@@ -24,12 +24,28 @@ fn text(output: &Output) -> String {
 #[test]
 fn the_report_comes_from_the_raw_numbers() {
     let folder = tempfile::tempdir().unwrap();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/sample.json");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/sample/first.json");
     let said = bench("report").arg(sample).arg(folder.path()).output().unwrap();
     assert!(said.status.success(), "{}", text(&said));
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     insta::assert_snapshot!("report", read("README.md"));
     insta::assert_snapshot!("chart", read("chart.svg"));
+}
+
+#[test]
+fn the_published_report_comes_from_its_raw_numbers() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
+    let published = |name: &str| std::fs::read_to_string(results.join(name)).unwrap();
+    let report = published("README.md");
+    let (_, named) = report.split_once("Made by `bench/run` from [").unwrap();
+    let (raw, _) = named.split_once(']').unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let said = bench("report").arg(results.join(raw)).arg(folder.path()).output().unwrap();
+    assert!(said.status.success(), "{}", text(&said));
+    for name in ["README.md", "chart.svg"] {
+        let made = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(made == published(name), "bench/results/{name} is not what `bench/report` makes of {raw}");
+    }
 }
 
 #[test]
