@@ -18,7 +18,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("bench/README.md", "bench/peers", "takes minutes; `bench/run --quick` is a test"),
     ("docs/evaluation.md", "", "needs a model; the shipped suite and its reports are tested in eval.rs"),
     ("docs/fuzzing.md", "cargo install cargo-fuzz", "needs a nightly compiler and ten minutes"),
-    ("docs/fuzzing.md", "cargo soak", "takes a minute; a short run of every target is a test"),
+    ("docs/fuzzing.md", "cargo soak", "takes a minute; short runs of the targets are tests"),
     ("docs/install.md", "cargo install", "compiles everything; CI installs from a clone"),
     ("docs/install.md", "rustup target add", "needs a toolchain for another C library"),
     ("docs/install.md", "docker build", "needs a registry of images; CI builds one on an image of its own"),
