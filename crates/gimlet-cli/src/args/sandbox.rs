@@ -123,6 +123,9 @@ pub(crate) enum SandboxCommand {
         /// Print the Dockerfile instead.
         #[arg(long)]
         print: bool,
+        /// The image to build on, with Python and a shell [default: the Dockerfile's].
+        #[arg(long, value_name = "IMAGE", conflicts_with = "print")]
+        base: Option<String>,
     },
 }
 

@@ -44,11 +44,11 @@ pub(crate) async fn sandbox(
             }
             Ok(ExitStatus::Success)
         }
-        SandboxCommand::Build { print: true } => {
+        SandboxCommand::Build { print: true, base: _ } => {
             write!(std::io::stdout(), "{}", docker::DOCKERFILE)?;
             Ok(ExitStatus::Success)
         }
-        SandboxCommand::Build { print: false } => build(&Settings::load(root)?).await,
+        SandboxCommand::Build { print: false, base } => build(&Settings::load(root)?, base.as_deref()).await,
     }
 }
 
@@ -105,11 +105,12 @@ async fn docker_row(settings: &Settings) -> Row {
     }
 }
 
-async fn build(settings: &Settings) -> anyhow::Result<ExitStatus> {
+async fn build(settings: &Settings, base: Option<&str>) -> anyhow::Result<ExitStatus> {
     let failed = |error: DockerError| UsageError::new(error.to_string()).hint(error.hint());
     let engine = Engine::connect(isolation::docker(settings)?).await.map_err(failed)?;
     let mut stderr = anstream::stderr();
-    docker::build(&engine, |line| drop(writeln!(stderr, "{DIM}{line}{DIM:#}"))).await.map_err(failed)?;
+    let tell = |line: &str| drop(writeln!(stderr, "{DIM}{line}{DIM:#}"));
+    docker::build(&engine, base, tell).await.map_err(failed)?;
     writeln!(std::io::stdout(), "{}", engine.image_name())?;
     Ok(ExitStatus::Success)
 }

@@ -1,5 +1,7 @@
 //! Builds the image from the Dockerfile that is part of this program.
 
+use std::collections::HashMap;
+
 use bollard::query_parameters::BuildImageOptionsBuilder;
 use futures_util::StreamExt;
 
@@ -9,11 +11,20 @@ use super::pack::Archive;
 /// The Dockerfile.
 pub const DOCKERFILE: &str = include_str!("../../../../docker/sandbox.Dockerfile");
 
-/// Builds the image under the configured name; `tell` hears what the engine says meanwhile.
-pub async fn build(engine: &Engine, mut tell: impl FnMut(&str)) -> Result<(), DockerError> {
+/// Builds the image under the configured name, on the Dockerfile's own base or another; `tell` hears what the engine says
+/// meanwhile.
+pub async fn build(
+    engine: &Engine,
+    base: Option<&str>,
+    mut tell: impl FnMut(&str),
+) -> Result<(), DockerError> {
     let mut context = Archive::default();
     context.add("Dockerfile", DOCKERFILE.as_bytes());
-    let options = BuildImageOptionsBuilder::default().t(engine.image_name()).rm(true).forcerm(true).build();
+    let options = BuildImageOptionsBuilder::default().t(engine.image_name()).rm(true).forcerm(true);
+    let options = match base {
+        Some(base) => options.buildargs(&HashMap::from([("BASE", base)])).build(),
+        None => options.build(),
+    };
     let body = bollard::body_full(context.finish().into());
     let mut progress = engine.docker.build_image(options, None, Some(body));
     while let Some(step) = progress.next().await {
