@@ -136,7 +136,8 @@ async fn run(way: &Way, root: &Path) -> Duration {
 async fn docker(host: String, root: &Path) {
     let config =
         DockerConfig { host, image: "gimlet-sandbox:latest".into(), timeout: Duration::from_secs(30) };
-    let launcher = DockerLauncher { config: config.clone(), root: PathBuf::from(root) };
+    let may_copy = Arc::new(|_: &Path| true);
+    let launcher = DockerLauncher { config: config.clone(), root: PathBuf::from(root), may_copy };
     let executor = PythonExecutor::launched_by(Arc::new(launcher), Limits::default());
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..5 {

@@ -11,13 +11,14 @@ use gimlet_policy::Jail;
 use gimlet_python::{Limits, PythonExecutor};
 use gimlet_sandbox::docker::{AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator};
 use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Program};
+use gimlet_tools::Root;
 use gimlet_tools::command::HostRunner;
 use gimlet_tools::patch::{ScratchValidator, TestedValidator};
 
 use crate::args::{CommandProfile, JailArgs, Validation};
 use crate::config::Settings;
 use crate::exit::UsageError;
-use crate::home;
+use crate::{home, rules, world};
 
 /// The hidden subcommand that is the jail's helper.
 pub(crate) const HELPER: &str = "__jail";
@@ -46,12 +47,12 @@ impl Isolation {
             CommandProfile::WorkspaceWrite => Profile::WorkspaceWrite,
             CommandProfile::Unrestricted => {
                 let why = "commands run without a jail, as was asked for";
-                return Ok(Isolation { validator: validator(settings, None)?, ..Isolation::none(why) });
+                return Ok(Isolation { validator: validator(root, settings, None)?, ..Isolation::none(why) });
             }
             CommandProfile::Docker => {
-                let runner = Arc::new(DockerRunner::new(docker(settings)?));
+                let runner = Arc::new(DockerRunner::new(docker_in(root, settings)?));
                 let permissions = Permissions { profile: Profile::ReadOnly, ..Permissions::default() };
-                let validator = validator(settings, Some(runner.clone()))?;
+                let validator = validator(root, settings, Some(runner.clone()))?;
                 return Ok(Isolation { runner, permissions, validator, unconfined: None, missing: None });
             }
         };
@@ -60,14 +61,14 @@ impl Isolation {
             Ok(found) => {
                 let runner = JailedRunner::new(config(root, settings, found)?, Arc::new(HostRunner));
                 let runner = Arc::new(runner);
-                let validator = validator(settings, Some(runner.clone()))?;
+                let validator = validator(root, settings, Some(runner.clone()))?;
                 Isolation { runner, permissions, validator, unconfined: None, missing: None }
             }
             Err(why) => {
                 let missing =
                     format!("there is no jail, so every command asks: {why} (hint: {})", why.hint());
                 let none = Isolation::none(&format!("there is no jail around it: {why}"));
-                let validator = validator(settings, None)?;
+                let validator = validator(root, settings, None)?;
                 Isolation { permissions, validator, missing: Some(missing), ..none }
             }
         })
@@ -93,23 +94,29 @@ impl Isolation {
 /// Who checks patches. Tests that a patch must pass run where git's check does: in a container, or in the jail that
 /// commands have.
 fn validator(
+    root: &Path,
     settings: &Settings,
     jailed: Option<Arc<dyn CommandRunner>>,
 ) -> anyhow::Result<Arc<dyn PatchValidator>> {
-    let tests = settings.patch_tests()?;
-    let tested = |inner: Arc<dyn PatchValidator>, runner| match tests {
-        Some(tests) => Arc::new(TestedValidator::new(inner, runner, tests.to_owned(), environment())),
-        None => inner,
+    let tests = match settings.patch_tests()? {
+        Some(tests) => Some((tests.to_owned(), world::root(root, &rules::policy(root)?)?)),
+        None => None,
+    };
+    let tested = |inner: Arc<dyn PatchValidator>, runner| -> Arc<dyn PatchValidator> {
+        match tests.clone() {
+            Some((tests, root)) => Arc::new(TestedValidator::new(root, inner, runner, tests, environment())),
+            None => inner,
+        }
     };
     let in_docker = |config: DockerConfig| {
         tested(Arc::new(DockerValidator::new(config.clone())), Arc::new(DockerRunner::new(config)))
     };
     let on_host = || -> anyhow::Result<Arc<dyn PatchValidator>> {
         let scratch = Arc::new(ScratchValidator { environment: environment() });
-        match (tests, jailed) {
+        match (&tests, jailed) {
             (None, _) => Ok(scratch),
             (Some(_), Some(jailed)) => Ok(tested(scratch, jailed)),
-            (Some(tests), None) => Err(UsageError::new(format!(
+            (Some((tests, _)), None) => Err(UsageError::new(format!(
                 "nothing here can confine `{tests}`, which every patch must pass"
             ))
             .hint("`--validation docker`, or a jail (see `gimlet sandbox status`)")
@@ -118,13 +125,14 @@ fn validator(
     };
     match settings.sandbox.validation {
         Validation::Worktree => on_host(),
-        Validation::Docker => Ok(in_docker(docker(settings)?)),
-        Validation::Auto => match docker(settings) {
+        Validation::Docker => Ok(in_docker(docker_in(root, settings)?)),
+        Validation::Auto => match docker_in(root, settings) {
             Ok(config) => Ok(match on_host() {
                 Ok(other) => Arc::new(AutoValidator::new(config.clone(), in_docker(config), other)),
                 Err(_) => in_docker(config),
             }),
-            // An image that a project names and nobody trusts is no reason to refuse work that can be done without.
+            // Neither an image that nobody trusts nor a project that no container may see is a reason to refuse work that
+            // can be done without one.
             Err(_) => on_host(),
         },
     }
@@ -133,6 +141,7 @@ fn validator(
 /// Python in containers, each with a copy of the project.
 pub(crate) fn executor(
     settings: &Settings,
+    root: &Root,
     imports: &[String],
     limits: Limits,
 ) -> anyhow::Result<Arc<dyn Executor>> {
@@ -143,10 +152,22 @@ pub(crate) fn executor(
         .hint("build an image with the package and name it with SANDBOX_IMAGE")
         .into());
     }
-    let config = docker(settings)?;
+    let config = docker_in(root.path(), settings)?;
     let limits = Limits { wall: limits.wall.min(config.timeout), ..limits };
-    let launcher = DockerLauncher { config, root: settings.root.clone() };
+    let launcher =
+        DockerLauncher { config, root: root.path().to_owned(), may_copy: Arc::new(may_copy(root.clone())) };
     Ok(Arc::new(PythonExecutor::launched_by(Arc::new(launcher), limits)))
+}
+
+/// Which files of a project a container may get: those that tools may show.
+fn may_copy(root: Root) -> impl Fn(&Path) -> bool + Send + Sync {
+    move |path| root.may_show(path)
+}
+
+/// Which engine and image, for containers that see a folder: none may see one that holds what must stay hidden.
+fn docker_in(root: &Path, settings: &Settings) -> anyhow::Result<DockerConfig> {
+    jail::check_root(root, &private()).map_err(|why| UsageError::new(why.to_string()).hint(why.hint()))?;
+    docker(settings)
 }
 
 /// Which engine and image.
@@ -165,8 +186,12 @@ pub(crate) fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
 
 /// The jail that works for commands in a folder.
 pub(crate) fn find(root: &Path, args: &JailArgs) -> Result<Found, NoJail> {
-    let private: Vec<PathBuf> = user_home().into_iter().chain(own_files()).collect();
-    jail::detect(args.jail.into(), root, &private)
+    jail::detect(args.jail.into(), root, &private())
+}
+
+/// What no project may hold: the person's home and Gimlet's own folder.
+fn private() -> Vec<PathBuf> {
+    user_home().into_iter().chain(own_files()).collect()
 }
 
 fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<JailConfig> {
@@ -228,4 +253,41 @@ fn cache(root: &Path) -> Option<PathBuf> {
 /// What child processes see of this process's environment.
 pub(crate) fn environment() -> Environment {
     Environment::allowed(std::env::vars_os())
+}
+
+#[cfg(test)]
+mod tests {
+    use gimlet_tools::Rules;
+
+    use super::*;
+
+    #[test]
+    fn a_container_gets_what_tools_may_show() {
+        let project = tempfile::tempdir().unwrap();
+        let home = project.path().join("own");
+        std::fs::create_dir(&home).unwrap();
+        let rules = Rules { sensitive: vec!["*.vault".into()], ..Rules::default() };
+        let may_copy = may_copy(Root::with_rules(project.path(), &rules, &[home]).unwrap());
+        for secret in [
+            ".env",
+            "deploy/.env.production",
+            ".aws/credentials",
+            ".ssh/config",
+            "keys/id_ed25519",
+            "secrets.yaml",
+            "config/credentials.json",
+            "credentials",
+            "infra/terraform.tfstate",
+            ".pgpass",
+            ".netrc",
+            "server.pem",
+            "team.vault",
+            "own/runs/1/log.jsonl",
+        ] {
+            assert!(!may_copy(Path::new(secret)), "{secret}");
+        }
+        for ordinary in ["calc.py", "src/id_card.py", ".env.example", "secrets/mod.rs", ".github/ci.yml"] {
+            assert!(may_copy(Path::new(ordinary)), "{ordinary}");
+        }
+    }
 }

@@ -34,6 +34,13 @@ use crate::patches::PatchFile;
 use crate::served::Manner;
 use crate::{home, keys, memory, overview, rules};
 
+/// A folder as tools see it: without secrets, those that the policy adds included, and without Gimlet's own home.
+pub(crate) fn root(path: &Path, policy: &gimlet_policy::Policy) -> anyhow::Result<Root> {
+    let hidden: Vec<PathBuf> = home::path().into_iter().collect();
+    let rules = Rules { sensitive: policy.added_secrets().to_vec(), ..Rules::default() };
+    Root::with_rules(path, &rules, &hidden).map_err(|error| UsageError::new(error.to_string()).into())
+}
+
 /// The folder an agent works in, and the tools bound to it.
 pub(crate) struct Place {
     path: PathBuf,
@@ -65,11 +72,8 @@ impl Place {
 
     /// A folder, what holds for tools and code there, and what stands around them.
     pub(crate) fn at(path: &Path, bounds: Bounds, isolation: Isolation) -> anyhow::Result<Place> {
-        let hidden: Vec<PathBuf> = home::path().into_iter().collect();
         let policy = rules::policy(path)?;
-        let rules = Rules { sensitive: policy.added_secrets().to_vec(), ..Rules::default() };
-        let root =
-            Root::with_rules(path, &rules, &hidden).map_err(|error| UsageError::new(error.to_string()))?;
+        let root = root(path, &policy)?;
         let patches = Arc::new(PatchFile::default());
         let kit = Kit {
             root,

@@ -266,6 +266,11 @@ fn code_has_a_copy_of_the_project_and_limits() {
     );
     assert_eq!((code, stdout.as_str()), (0, "2 65534\n\n"), "{stderr}");
     assert!(!project.path().join("new.txt").exists());
+    for name in ["secrets.yaml", ".pgpass", "terraform.tfstate", "kept.yaml"] {
+        project.inner.file(name, "x");
+    }
+    let files = run("import os\nprint(sorted(os.listdir('.')))", &[]);
+    assert_eq!(files.stdout, "['README.md', 'calc.py', 'kept.yaml']\n", "{}", files.stderr);
     let late = run("while True: pass", &["--timeout", "1"]);
     assert!(late.code == 4 && late.stderr.contains("TimeoutError"), "{late:?}");
     let large = run("x = b'x' * (700 << 20)", &[]);

@@ -20,7 +20,7 @@ use crate::args::{ApproveMode, ExecutorChoice, PythonArgs};
 use crate::config::{Flags, Settings};
 use crate::exit::{ExitStatus, UsageError};
 use crate::world::{self, Place};
-use crate::{front, home, isolation};
+use crate::{front, home, isolation, rules};
 
 /// Runs code.
 pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
@@ -37,7 +37,10 @@ pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
         ExecutorChoice::Python => {
             world::python(limits, &settings.imports(&args.imports.imports)?, Warmth::Cold)?
         }
-        ExecutorChoice::Docker => isolation::executor(&settings, &args.imports.imports, limits)?,
+        ExecutorChoice::Docker => {
+            let root = world::root(&settings.root, &rules::policy(&settings.root)?)?;
+            isolation::executor(&settings, &root, &args.imports.imports, limits)?
+        }
     };
     let toolbox = if args.tools { Some(Tools::new(&settings, args.approve)?) } else { None };
     let spec = SessionSpec {

@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
     ) -> anyhow::Result<Arc<dyn Executor>> {
         let limits = self.place.python_limits();
         match choice {
-            ExecutorChoice::Docker => isolation::executor(self.settings, &imports, limits),
+            ExecutorChoice::Docker => isolation::executor(self.settings, self.place.root(), &imports, limits),
             ExecutorChoice::Python => {
                 if let Some(sandbox) = self.sandboxes.get(&imports) {
                     return Ok(sandbox.clone());

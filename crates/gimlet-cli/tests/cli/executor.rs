@@ -83,6 +83,19 @@ fn an_image_nobody_trusts_is_refused_where_it_would_be_used() {
 }
 
 #[test]
+fn no_container_sees_a_project_that_holds_our_home() {
+    let project = Project::new();
+    let model = project.script(CODE);
+    let inside = project.repo.path().join("own");
+    for more in [["--executor", "docker"], ["--sandbox", "docker"], ["--validation", "docker"]] {
+        let args = [&["-m", model.as_str(), "count"], &more[..]].concat();
+        let said = Said::from(project.gimlet(&args).env("GIMLET_HOME", &inside).output().unwrap());
+        assert_eq!(said.code, 2, "{more:?}: {}", said.stderr);
+        assert!(said.stderr.contains("own, which must stay hidden"), "{}", said.stderr);
+    }
+}
+
+#[test]
 fn a_missing_jail_is_said_once_at_the_beginning() {
     let project = Project::new();
     let model = project.script(ANSWER);

@@ -1,27 +1,13 @@
-//! The project as an archive, for a container that gets a copy: without git's own files, links, secrets, and what
-//! builds have left behind.
+//! The project as an archive, for a container that gets a copy: without git's own files, links, what builds have left
+//! behind, and whatever the caller keeps back, such as secrets.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 /// Most bytes of a copy; it lives in the container's memory.
 const MOST: usize = 160 << 20;
-/// Folders and files that are never copied.
-const LEFT_OUT: &[&str] = &[
-    ".git",
-    ".venv",
-    "__pycache__",
-    "node_modules",
-    "target",
-    "venv",
-    ".env",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    "gimlet.toml",
-];
-/// Endings of files that hold keys.
-const SECRET: &[&str] = &[".key", ".pem", ".p12", ".pfx"];
+/// Folders and files that are no part of a copy, whatever the caller says. Which files hold secrets is not decided here.
+const LEFT_OUT: &[&str] = &[".git", ".venv", "__pycache__", "node_modules", "target", "venv", "gimlet.toml"];
 const BLOCK: usize = 512;
 
 /// An archive in the format of `tar`.
@@ -33,30 +19,27 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// A whole folder, as far as it fits.
-    pub(crate) fn of(root: &Path) -> io::Result<Self> {
+    /// A whole folder, as far as it fits. `may_copy` is asked about every file, by its path below the folder.
+    pub(crate) fn of(root: &Path, may_copy: &dyn Fn(&Path) -> bool) -> io::Result<Self> {
         let mut archive = Archive::default();
-        archive.folder(root, "")?;
+        archive.folder(root, "", may_copy)?;
         Ok(archive)
     }
 
     /// Adds a folder's files, in a stable order.
-    fn folder(&mut self, folder: &Path, name: &str) -> io::Result<()> {
+    fn folder(&mut self, folder: &Path, name: &str, may_copy: &dyn Fn(&Path) -> bool) -> io::Result<()> {
         let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
             let own = entry.file_name().to_string_lossy().into_owned();
-            let secret = own.starts_with(".env")
-                || own.starts_with("id_")
-                || SECRET.iter().any(|end| own.ends_with(end));
-            if secret || LEFT_OUT.contains(&own.as_str()) {
+            if LEFT_OUT.contains(&own.as_str()) {
                 continue;
             }
             let path = if name.is_empty() { own } else { format!("{name}/{own}") };
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                self.folder(&entry.path(), &path)?;
-            } else if kind.is_file() {
+                self.folder(&entry.path(), &path, may_copy)?;
+            } else if kind.is_file() && may_copy(Path::new(&path)) {
                 self.file(&entry.path(), &path);
             }
         }
@@ -126,17 +109,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tar_itself_reads_it_and_secrets_are_not_in_it() {
+    fn tar_itself_reads_it_and_what_is_kept_back_is_not_in_it() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let long = format!("{}/{}", "d".repeat(90), "f".repeat(90));
         for (name, text) in
-            [("a.txt", "one"), ("src/b.py", ""), (".env", "x"), ("k/id_rsa", "x"), (long.as_str(), "long")]
+            [("a.txt", "one"), ("src/b.py", ""), (".env", "x"), ("k/id", "x"), (long.as_str(), "long")]
         {
             let path = from.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let archive = Archive::of(from.path()).unwrap();
+        fs::create_dir(from.path().join(".git")).unwrap();
+        fs::write(from.path().join(".git/config"), "x").unwrap();
+        let kept_back = [".env", "k/id"].map(Path::new);
+        let archive = Archive::of(from.path(), &|path: &Path| !kept_back.contains(&path)).unwrap();
         assert_eq!(archive.gaps, Vec::<String>::new());
         let file = to.path().join("x.tar");
         fs::write(&file, archive.finish()).unwrap();
@@ -146,6 +132,8 @@ mod tests {
         assert_eq!(fs::read_to_string(to.path().join("a.txt")).unwrap(), "one");
         assert_eq!(fs::read_to_string(to.path().join(&long)).unwrap(), "long");
         assert!(to.path().join("src/b.py").exists());
-        assert!(!to.path().join(".env").exists() && !to.path().join("k").exists());
+        for absent in [".env", "k", ".git"] {
+            assert!(!to.path().join(absent).exists(), "{absent}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! A container as a worker of the Python executor: its first process speaks the protocol, tools stay on the host.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bollard::container::LogOutput;
 use futures_util::future::BoxFuture;
@@ -24,6 +25,8 @@ pub struct DockerLauncher {
     pub config: DockerConfig,
     /// The project.
     pub root: PathBuf,
+    /// Which of its files may be in the copy, by their paths below it: the rules that tools have.
+    pub may_copy: Arc<dyn Fn(&Path) -> bool + Send + Sync>,
 }
 
 /// The kind of place such sessions live in, as runs record it.
@@ -37,7 +40,7 @@ impl Launcher for DockerLauncher {
     fn launch(&self) -> BoxFuture<'_, Result<Launched, ExecutorError>> {
         async move {
             let start = |error: DockerError| ExecutorError::Start(format!("{error}\nhint: {}", error.hint()));
-            let archive = Archive::of(&self.root)
+            let archive = Archive::of(&self.root, &*self.may_copy)
                 .map_err(|error| ExecutorError::Start(format!("{}: {error}", self.root.display())))?;
             let gaps = archive.gaps.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
             let files = archive.finish();

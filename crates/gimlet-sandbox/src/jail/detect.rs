@@ -66,7 +66,7 @@ pub enum NoJail {
     #[error("the jail is switched off")]
     Off,
     /// The project cannot be told from what must be hidden.
-    #[error("{root} holds {inside}, which a jail must hide")]
+    #[error("{root} holds {inside}, which must stay hidden")]
     RootTooWide {
         /// The project.
         root: PathBuf,
@@ -111,9 +111,7 @@ pub fn detect(wanted: Wanted, root: &Path, private: &[PathBuf]) -> Result<Found,
     if wanted == Wanted::Off {
         return Err(NoJail::Off);
     }
-    if let Some(inside) = private.iter().find(|place| place.starts_with(root)) {
-        return Err(NoJail::RootTooWide { root: root.to_owned(), inside: inside.clone() });
-    }
+    check_root(root, private)?;
     if let Some(owner) = helper::foreign_owner(root) {
         return Err(NoJail::ForeignRoot { root: root.to_owned(), owner });
     }
@@ -135,6 +133,14 @@ pub fn detect(wanted: Wanted, root: &Path, private: &[PathBuf]) -> Result<Found,
     match landlock {
         Ok((version, weaknesses)) => Ok(Found { mechanism: Mechanism::Landlock(version), weaknesses }),
         Err(landlock) => Err(NoJail::Unsupported { bubblewrap, landlock }),
+    }
+}
+
+/// Fails if a project holds what must never be inside of one. A container must not see it either.
+pub fn check_root(root: &Path, private: &[PathBuf]) -> Result<(), NoJail> {
+    match private.iter().find(|place| place.starts_with(root)) {
+        Some(inside) => Err(NoJail::RootTooWide { root: root.to_owned(), inside: inside.clone() }),
+        None => Ok(()),
     }
 }
 

@@ -10,6 +10,6 @@ mod order;
 mod places;
 mod runner;
 
-pub use detect::{Found, Mechanism, NoJail, Wanted, detect};
+pub use detect::{Found, Mechanism, NoJail, Wanted, check_root, detect};
 pub use order::Limits;
 pub use runner::{JailConfig, JailedRunner, Program};

@@ -26,6 +26,8 @@ const KEEP: usize = 16 * 1024;
 
 /// Checks patches by another validator first, then by a command that must succeed.
 pub struct TestedValidator {
+    /// The project; says what of it may be copied.
+    root: Root,
     inner: Arc<dyn PatchValidator>,
     /// Must confine what it runs: nobody is asked about the command.
     runner: Arc<dyn CommandRunner>,
@@ -37,13 +39,14 @@ pub struct TestedValidator {
 impl TestedValidator {
     /// A validator that also runs a command.
     pub fn new(
+        root: Root,
         inner: Arc<dyn PatchValidator>,
         runner: Arc<dyn CommandRunner>,
         command: String,
         environment: Environment,
     ) -> Self {
         let name = format!("{} and `{command}` in {}", inner.name(), runner.name());
-        TestedValidator { inner, runner, command, environment, name }
+        TestedValidator { root, inner, runner, command, environment, name }
     }
 
     async fn test(&self, folder: &Path, cancel: &CancellationToken) -> io::Result<Finished> {
@@ -78,7 +81,7 @@ impl PatchValidator for TestedValidator {
             let scratch = scratch.map_err(|error| unavailable(error.to_string()))?;
             // The folder around it is closed to everybody else; a container gets this one alone.
             let folder = scratch.path().join("files");
-            let (root, changes) = (draft.root.to_owned(), draft.changes.to_vec());
+            let (root, changes) = (self.root.clone(), draft.changes.to_vec());
             let (target, stop) = (folder.clone(), cancel.child_token());
             let _ends_with_the_future = stop.clone().drop_guard();
             let copied = tokio::task::spawn_blocking(move || {
@@ -114,9 +117,8 @@ fn said(finished: &Finished) -> String {
 }
 
 /// Copies what belongs to the project: neither what git ignores, nor git's own files, nor secrets.
-fn copy(root: &Path, folder: &Path, stop: &CancellationToken) -> Result<(), String> {
-    let root = Root::open(root).map_err(|error| error.to_string())?;
-    let found = files(&root, &FileGlob::everything(), &|| stop.is_cancelled());
+fn copy(root: &Root, folder: &Path, stop: &CancellationToken) -> Result<(), String> {
+    let found = files(root, &FileGlob::everything(), &|| stop.is_cancelled());
     make(folder).map_err(|error| error.to_string())?;
     for path in found.map_err(|error| error.to_string())? {
         if stop.is_cancelled() {
