@@ -9,7 +9,9 @@ use gimlet::command::{CommandRunner, Environment, Permissions, Profile};
 use gimlet::patch::PatchValidator;
 use gimlet_policy::Jail;
 use gimlet_python::{Limits, PythonExecutor};
-use gimlet_sandbox::docker::{AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator};
+use gimlet_sandbox::docker::{
+    AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator, NotInDocker,
+};
 use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Program};
 use gimlet_tools::Root;
 use gimlet_tools::command::HostRunner;
@@ -133,7 +135,7 @@ fn validator(
             }),
             // Neither an image that nobody trusts nor a project that no container may see is a reason to refuse work that
             // can be done without one.
-            Err(_) => on_host(),
+            Err(why) => Ok(Arc::new(NotInDocker::new(on_host()?, why.to_string()))),
         },
     }
 }

@@ -173,7 +173,7 @@ impl TypedTool for Threaded {
     async fn run(&self, input: ReadInput, _cx: &ToolCx) -> Result<String, ToolError> {
         let elsewhere = tokio::task::spawn_blocking(move || input.path);
         let work = async { elsewhere.await.map_err(|error| error.to_string()) };
-        telemetry::sandboxed("read", "thread", 0, |_| "LOST", work)
+        telemetry::sandboxed("read", 0, |_| "thread".into(), |_| "LOST", work)
             .await
             .map_err(|error| ToolError::failed("LOST", error))
     }

@@ -113,8 +113,12 @@ pub(crate) async fn check(
         ValidationError::Unavailable { .. } => "UNAVAILABLE",
     };
     let draft = Draft { root: root.path(), changes: &proposal.changes, diff: &proposal.diff };
+    let by = |checked: &Result<Validated, ValidationError>| match checked {
+        Ok(validated) => validated.by.clone(),
+        Err(error) => error.by().to_owned(),
+    };
     let checked = validator.validate(draft, cancel);
-    sandboxed("validate_patch", validator.name(), draft.diff.len(), word_of, checked).await.map_err(|error| {
+    sandboxed("validate_patch", draft.diff.len(), by, word_of, checked).await.map_err(|error| {
         let word = match error {
             ValidationError::TestsFailed { .. } => code::TESTS_FAILED,
             ValidationError::Refused { .. } | ValidationError::Unavailable { .. } => word,

@@ -123,6 +123,17 @@ impl ValidationError {
             | ValidationError::Unavailable { by, .. } => by,
         }
     }
+
+    /// The same with more said about what checked the patch.
+    #[must_use]
+    pub fn checked_by(mut self, tell: impl FnOnce(&str) -> String) -> Self {
+        match &mut self {
+            ValidationError::Refused { by, .. }
+            | ValidationError::TestsFailed { by, .. }
+            | ValidationError::Unavailable { by, .. } => *by = tell(by.as_str()),
+        }
+        self
+    }
 }
 
 /// Checks that a diff applies to the files it was made for, somewhere they cannot be harmed.

@@ -80,6 +80,14 @@ fn an_image_nobody_trusts_is_refused_where_it_would_be_used() {
         assert!(said.stderr.contains("names the sandbox image somebody/else:latest"), "{}", said.stderr);
     }
     assert_eq!(project.run(ANSWER, &[]).code, 0, "a run that needs no container goes on without it");
+    let patch = json!({
+        "intent": "Add", "file_path": "calc.py",
+        "original_content": "    return a - b\n", "new_content": "    return a + b\n",
+    });
+    let proposed = project.say(&["tools", "call", "propose_patch", &patch.to_string()]).events();
+    let by = proposed[0]["validated_by"].as_str().unwrap_or_else(|| panic!("{proposed:?}"));
+    assert!(by.starts_with("git apply --check in a scratch folder (not in Docker: "), "{by}");
+    assert!(by.ends_with("names the sandbox image somebody/else:latest, and is not trusted)"), "{by}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use gimlet::store::Store as _;
 use gimlet_testkit::{Collecting, ExportedSpan, ExportedStatus, ModelServer, OtlpCollector};
 use serde_json::{Value, json};
 
-use crate::support::{Project, Said};
+use crate::support::{Project, Said, of_type};
 
 const LOOK: &str = r#"
 order = "turns"
@@ -43,6 +43,14 @@ read_file(path="nothing.py")
 """
 [[reply]]
 text = "It subtracts."
+"#;
+
+const PATCH: &str = r#"
+order = "turns"
+[[reply]]
+calls = [{ name = "propose_patch", args = { intent = "Add", file_path = "calc.py", original_content = "    return a - b\n", new_content = "    return a + b\n" } }]
+[[reply]]
+text = "Proposed."
 "#;
 
 /// A run against a script, its spans sent to a collector.
@@ -104,6 +112,21 @@ fn what_code_calls_belongs_to_its_cell() {
     let said = traced(&project, &collector.endpoint(), CODE, &["--action", "code"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     insta::assert_snapshot!("trace_code", steady(&collector.tree()));
+}
+
+#[test]
+fn the_check_of_a_patch_says_where_it_was_and_why_not_in_docker() {
+    const BY: &str = "git apply --check in a scratch folder (not in Docker: no engine answers)";
+    let (project, collector) = (Project::new().ungated(), OtlpCollector::start());
+    let model = project.script(PATCH);
+    let mut command = tracing(&project, &collector.endpoint(), &["--model", &model, "what is wrong?"]);
+    let said = Said::from(command.env("DOCKER_HOST", "unix:///nowhere/docker.sock").output().unwrap());
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let check = collector.only("sandbox.validate_patch");
+    assert_eq!((check.text("sandbox.type"), check.text("result.ok")), (BY.into(), "true".into()));
+    let events = project.say(&["runs", "show", "last", "--json"]).events();
+    let proposed = of_type(&events, "tool.finished")[0];
+    assert_eq!(proposed["result"]["validated_by"], BY, "{proposed}");
 }
 
 #[test]

@@ -16,5 +16,5 @@ mod worker;
 pub use build::{DOCKERFILE, build};
 pub use commands::DockerRunner;
 pub use engine::{DockerConfig, DockerError, Engine};
-pub use validate::{AutoValidator, DockerValidator};
+pub use validate::{AutoValidator, DockerValidator, NotInDocker};
 pub use worker::{DockerLauncher, KIND};

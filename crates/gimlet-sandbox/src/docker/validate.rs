@@ -70,19 +70,13 @@ impl PatchValidator for DockerValidator {
     }
 }
 
-/// Checks in a container where there is one, otherwise by another validator; every result says which.
+/// Checks in a container where there is one, otherwise by another validator; every result says which, and why.
 pub struct AutoValidator {
     config: DockerConfig,
     docker: Arc<dyn PatchValidator>,
     other: Arc<dyn PatchValidator>,
     /// Found out with the first patch.
-    choice: OnceCell<Choice>,
-}
-
-enum Choice {
-    Docker,
-    /// The text says what is wrong with an engine that is there.
-    Other(Option<String>),
+    chosen: OnceCell<Arc<dyn PatchValidator>>,
 }
 
 impl AutoValidator {
@@ -92,26 +86,47 @@ impl AutoValidator {
         docker: Arc<dyn PatchValidator>,
         other: Arc<dyn PatchValidator>,
     ) -> Self {
-        AutoValidator { config, docker, other, choice: OnceCell::new() }
+        AutoValidator { config, docker, other, chosen: OnceCell::new() }
     }
 
-    async fn choose(&self) -> Choice {
+    async fn choose(&self) -> Arc<dyn PatchValidator> {
         let tried = async { Engine::connect(self.config.clone()).await?.ready().await };
-        match tried.await {
-            Ok(()) => Choice::Docker,
-            Err(DockerError::NoDaemon { .. }) => Choice::Other(None),
-            Err(error) => Choice::Other(Some(error.to_string())),
-        }
+        let why = match tried.await {
+            Ok(()) => return self.docker.clone(),
+            // The common case, in few words; an engine that is there and does not work has more to say.
+            Err(DockerError::NoDaemon { .. }) => "no engine answers".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Arc::new(NotInDocker::new(self.other.clone(), why))
     }
 }
 
 impl PatchValidator for AutoValidator {
+    fn validate<'a>(
+        &'a self,
+        draft: Draft<'a>,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Validated, ValidationError>> {
+        async move { self.chosen.get_or_init(|| self.choose()).await.validate(draft, cancel).await }.boxed()
+    }
+}
+
+/// Checks without a container where one was preferred; every result says why.
+pub struct NotInDocker {
+    other: Arc<dyn PatchValidator>,
+    why: String,
+}
+
+impl NotInDocker {
+    /// Whoever checks instead, and why.
+    pub fn new(other: Arc<dyn PatchValidator>, why: impl Into<String>) -> Self {
+        NotInDocker { other, why: why.into() }
+    }
+}
+
+impl PatchValidator for NotInDocker {
     fn name(&self) -> &str {
-        match self.choice.get() {
-            None => "git apply --check",
-            Some(Choice::Docker) => self.docker.name(),
-            Some(Choice::Other(_)) => self.other.name(),
-        }
+        self.other.name()
     }
 
     fn validate<'a>(
@@ -120,13 +135,10 @@ impl PatchValidator for AutoValidator {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Validated, ValidationError>> {
         async move {
-            match self.choice.get_or_init(|| self.choose()).await {
-                Choice::Docker => self.docker.validate(draft, cancel).await,
-                Choice::Other(None) => self.other.validate(draft, cancel).await,
-                Choice::Other(Some(why)) => {
-                    let checked = self.other.validate(draft, cancel).await?;
-                    Ok(Validated { by: format!("{} (not in Docker: {why})", checked.by) })
-                }
+            let tell = |by: &str| format!("{by} (not in Docker: {})", self.why);
+            match self.other.validate(draft, cancel).await {
+                Ok(checked) => Ok(Validated { by: tell(&checked.by) }),
+                Err(error) => Err(error.checked_by(tell)),
             }
         }
         .boxed()
@@ -135,4 +147,46 @@ impl PatchValidator for AutoValidator {
 
 fn no_check(why: impl Into<String>) -> ValidationError {
     ValidationError::Unavailable { by: NAME.into(), why: why.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Refuses what is empty.
+    struct Other;
+
+    impl PatchValidator for Other {
+        fn validate<'a>(
+            &'a self,
+            draft: Draft<'a>,
+            _cancel: &'a CancellationToken,
+        ) -> BoxFuture<'a, Result<Validated, ValidationError>> {
+            let by = "by hand".to_owned();
+            let checked = if draft.diff.is_empty() {
+                Err(ValidationError::Refused { by, said: "empty".into() })
+            } else {
+                Ok(Validated { by })
+            };
+            async move { checked }.boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_checks_instead_of_docker_says_why() {
+        let config = DockerConfig {
+            host: "unix:///nonexistent/docker.sock".into(),
+            image: "x".into(),
+            timeout: Duration::from_secs(1),
+        };
+        let auto =
+            AutoValidator::new(config.clone(), Arc::new(DockerValidator::new(config)), Arc::new(Other));
+        let cancel = CancellationToken::new();
+        let draft = |diff| Draft { root: Path::new("/"), changes: &[], diff };
+        let expected = "by hand (not in Docker: no engine answers)";
+        assert_eq!(auto.validate(draft("x"), &cancel).await.unwrap().by, expected);
+        assert_eq!(auto.validate(draft(""), &cancel).await.unwrap_err().by(), expected);
+    }
 }

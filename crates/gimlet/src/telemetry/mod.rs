@@ -406,12 +406,12 @@ pub(crate) fn record_cell(
     payload.record(span, "output.value", || observation.to_owned());
 }
 
-/// Does something in a sandbox inside the span `sandbox.<operation>`. `isolation` says which kind of sandbox it is,
-/// `size` how many bytes it works on, and `error_type` names an error by a word.
+/// Does something in a sandbox inside the span `sandbox.<operation>`. `size` says how many bytes it works on,
+/// `isolation` of the result which kind of sandbox it really was, and `error_type` names an error by a word.
 pub async fn sandboxed<T, E>(
     operation: &str,
-    isolation: &str,
     size: usize,
+    isolation: impl FnOnce(&Result<T, E>) -> String,
     error_type: impl FnOnce(&E) -> &'static str,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
@@ -420,12 +420,13 @@ pub async fn sandboxed<T, E>(
         "sandbox",
         otel.name = %format_args!("sandbox.{operation}"),
         openinference.span.kind = "CHAIN",
-        sandbox.r#type = isolation,
+        sandbox.r#type = Empty,
         sandbox.size = size,
         result.ok = Empty,
         result.error_type = Empty,
     );
     let result = work.instrument(span.clone()).await;
+    span.record("sandbox.type", isolation(&result));
     record_result(&span, result.as_ref().err().map(error_type));
     result
 }
