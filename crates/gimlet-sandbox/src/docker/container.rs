@@ -29,10 +29,12 @@ impl Container {
     pub(crate) async fn make(engine: &Engine, kind: &Kind<'_>) -> Result<Container, DockerError> {
         let created = engine.docker.create_container(None, engine.body(kind)).await;
         let created = created.map_err(|error| engine.failed(&error))?;
-        match engine.check_limits(&created.id).await {
-            Ok(()) => Ok(Container { engine: engine.clone(), id: created.id, streams: None }),
+        // From here on it is removed whatever happens, also when whoever waits for it stops waiting.
+        let container = Container { engine: engine.clone(), id: created.id, streams: None };
+        match engine.check_limits(&container.id).await {
+            Ok(()) => Ok(container),
             Err(error) => {
-                engine.remove(&created.id).await;
+                container.end().await;
                 Err(error)
             }
         }

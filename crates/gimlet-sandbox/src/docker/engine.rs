@@ -12,7 +12,7 @@ use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOpt
 use rustix::fs::Access;
 
 use super::container::Container;
-use super::limits;
+use super::{limits, owner};
 
 /// Marks our containers; the value names the process they belong to.
 const LABEL: &str = "dev.gimlet.sandbox";
@@ -201,11 +201,11 @@ impl Engine {
         let filters = HashMap::from([("label".to_owned(), vec![LABEL.to_owned()])]);
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         let found = self.docker.list_containers(Some(options)).await.map_err(|error| self.failed(&error))?;
-        let mut removed = 0;
+        let (mut removed, here) = (0, owner::place());
         for container in found {
-            let owner = container.labels.as_ref().and_then(|labels| labels.get(LABEL)).cloned();
-            let (Some(id), Some(owner)) = (container.id, owner) else { continue };
-            if !is_alive(&owner) {
+            let label = container.labels.as_ref().and_then(|labels| labels.get(LABEL)).cloned();
+            let (Some(id), Some(label)) = (container.id, label) else { continue };
+            if owner::is_gone(&label, &here, owner::look) {
                 self.remove(&id).await;
                 removed += 1;
             }
@@ -265,7 +265,7 @@ impl Engine {
                 "GIT_CONFIG_KEY_0=safe.directory",
                 "GIT_CONFIG_VALUE_0=/workspace",
             ]),
-            labels: Some(HashMap::from([(LABEL.to_owned(), own_name())])),
+            labels: Some(HashMap::from([(LABEL.to_owned(), owner::own_name())])),
             open_stdin: Some(true),
             stdin_once: Some(true),
             attach_stdin: Some(true),
@@ -291,31 +291,6 @@ pub(crate) enum Kind<'a> {
     Waits { root: &'a Path },
     /// It runs a Python session on a copy of the project, so many bytes of which come first; what is not in it, in words.
     Runs { files: usize, gaps: String },
-}
-
-/// This process, as a label says it: its number, when it started, and since which boot.
-fn own_name() -> String {
-    let id = std::process::id();
-    format!("{id}:{}:{}", started(id).unwrap_or_default(), boot())
-}
-
-/// Whether the process a label names still runs; one of another machine is left alone.
-fn is_alive(owner: &str) -> bool {
-    let mut parts = owner.splitn(3, ':');
-    let (id, start, place) =
-        (parts.next().unwrap_or(""), parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-    place != boot() || id.parse().ok().and_then(started).is_some_and(|started| started == start)
-}
-
-fn started(process: u32) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in brackets may hold anything; what follows it are plain fields, of which the state is the third.
-    let (_, rest) = text.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(19).map(str::to_owned)
-}
-
-fn boot() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// Whether an engine's words, in small letters, say that its disk is full.
@@ -371,13 +346,6 @@ fn classify(config: &DockerConfig, error: &bollard::errors::Error) -> DockerErro
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_label_tells_whether_its_owner_lives() {
-        assert!(is_alive(&own_name()));
-        assert!(!is_alive(&format!("{}:1:{}", std::process::id(), boot())));
-        assert!(is_alive("1:2:another machine"));
-    }
 
     #[test]
     fn an_engine_is_found_where_it_listens() {

@@ -9,6 +9,7 @@ mod commands;
 mod container;
 mod engine;
 mod limits;
+mod owner;
 mod pack;
 mod validate;
 mod worker;
