@@ -184,9 +184,12 @@ fn every_limit_bites_and_nothing_is_left() {
         assert!(text(&result).contains("Read-only file system"), "{place}: {result}");
     }
 
+    let begun = Instant::now();
     let result =
         project.call("run_cmd", &json!({"cmd": "sleep 31", "timeout": 60}), &["--sandbox", "docker"]);
     assert_eq!(result["error"], "CMD_TIMEOUT", "{result}");
+    assert_eq!(result["message"], "killed after 30 s, the longest a command may run in docker");
+    assert!(begun.elapsed() >= Duration::from_secs(29), "{:?}", begun.elapsed());
     project.assert_nothing_left();
 }
 

@@ -217,13 +217,14 @@ pub async fn run(
     asked: &[Permission],
     cancel: &CancellationToken,
 ) -> Result<Output, ToolError> {
+    let wanted = Duration::from_secs(seconds.clamp(1, MOST_SECONDS));
     let command = Command {
         text: checked(cmd)?.into(),
         invocation: invocation(cmd),
         root: shell.root.path().to_path_buf(),
         cwd: shell.root.path().to_path_buf(),
         environment: shell.environment.clone().with("TERM", "dumb").with("NO_COLOR", "1"),
-        timeout: Duration::from_secs(seconds.clamp(1, MOST_SECONDS)),
+        timeout: shell.runner.limit(wanted),
         keep: KEPT_BYTES,
         permissions: needed(cmd, asked).into_iter().fold(shell.permissions, Permissions::with),
     };
@@ -235,7 +236,12 @@ pub async fn run(
         End::Exited(exit) => exit,
         End::Signalled(signal) => 128 + signal,
         End::TimedOut => {
-            let message = format!("killed after {seconds} s");
+            let (after, place) = (command.timeout.as_secs_f64(), shell.runner.name());
+            let message = if command.timeout < wanted {
+                format!("killed after {after} s, the longest a command may run in {place}")
+            } else {
+                format!("killed after {after} s")
+            };
             return Err(with_output(ToolError::failed(code::CMD_TIMEOUT, message), cmd, &finished));
         }
         End::Cancelled => {

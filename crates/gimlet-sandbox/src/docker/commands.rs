@@ -47,6 +47,10 @@ impl CommandRunner for DockerRunner {
         Confinement::Jailed
     }
 
+    fn limit(&self, asked: Duration) -> Duration {
+        asked.min(self.timeout)
+    }
+
     fn run<'a>(
         &'a self,
         command: &'a Command,
@@ -65,7 +69,7 @@ impl CommandRunner for DockerRunner {
                 words,
                 folder: Path::new(WORKSPACE).join(inside).display().to_string(),
                 input: None,
-                timeout: command.timeout.min(self.timeout),
+                timeout: self.limit(command.timeout),
                 keep: command.keep,
             };
             let failed = |error: DockerError| io::Error::other(format!("{error} (hint: {})", error.hint()));

@@ -204,6 +204,11 @@ pub trait CommandRunner: Send + Sync {
     /// Whether permissions are enforced here, on this machine, now.
     fn confinement(&self) -> Confinement;
 
+    /// How long a command may really run that asks for so long.
+    fn limit(&self, asked: Duration) -> Duration {
+        asked
+    }
+
     /// Runs a command to its end. Dropping the future kills it.
     fn run<'a>(
         &'a self,
