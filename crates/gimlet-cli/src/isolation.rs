@@ -163,7 +163,7 @@ pub(crate) fn executor(
 
 /// Which files of a project a container may get: those that tools may show.
 fn may_copy(root: Root) -> impl Fn(&Path) -> bool + Send + Sync {
-    move |path| root.may_show(path)
+    move |path: &Path| root.may_show(path)
 }
 
 /// Which engine and image, for containers that see a folder: none may see one that holds what must stay hidden.
