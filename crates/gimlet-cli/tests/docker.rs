@@ -14,7 +14,7 @@ mod loose;
 mod support;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -69,14 +69,41 @@ impl Project {
         result
     }
 
+    /// What the engine's own program says.
+    fn docker(&self, args: &[&str]) -> Said {
+        Said::from(Command::new("docker").args(args).env("DOCKER_HOST", &self.host).output().unwrap())
+    }
+
     fn containers(&self) -> String {
-        let listed = Command::new("docker")
-            .args(["ps", "--all", "--quiet", "--filter", "label=dev.gimlet.sandbox"])
-            .env("DOCKER_HOST", &self.host)
-            .output()
-            .unwrap();
-        assert!(listed.status.success());
-        String::from_utf8(listed.stdout).unwrap()
+        let filter = ["--filter", "label=dev.gimlet.sandbox"];
+        let listed = self.docker(&[&["ps", "--all", "--quiet", "--no-trunc"], &filter[..]].concat());
+        assert_eq!(listed.code, 0, "{}", listed.stderr);
+        listed.stdout
+    }
+
+    /// A container that nobody has started, with a label; its id.
+    fn labelled(&self, label: &str) -> String {
+        let made =
+            self.docker(&["create", "--network", "none", "--label", label, "gimlet-sandbox:latest", "true"]);
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        made.stdout.trim().to_owned()
+    }
+
+    /// A run whose command sleeps in a container, and the container's id.
+    fn asleep(&self) -> (Child, String) {
+        let model = self.inner.script(SLEEPS);
+        let args = ["--model", &model, "what is wrong?", "--approve", "all", "--sandbox", "docker"];
+        let parent = self.gimlet(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        loop {
+            let container = self.containers().trim().to_owned();
+            let runs = ["exec", container.as_str(), "python3", "-c", IS_ASLEEP];
+            if !container.is_empty() && self.docker(&runs).stdout == "True\n" {
+                return (parent, container);
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "the command does not run");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     fn assert_nothing_left(&self) {
@@ -207,6 +234,62 @@ fn a_killed_parent_leaves_no_container() {
         parent.wait().unwrap();
         project.assert_nothing_left();
     }
+}
+
+/// Whether something sleeps in a container, asked inside of it.
+const IS_ASLEEP: &str = r"import glob
+print(any(open(name).read().startswith('sleep\0') for name in glob.glob('/proc/[0-9]*/cmdline')))";
+const SLEEPS: &str = "[[reply]]\ncalls = [{ name = \"run_cmd\", args = { cmd = \"sleep 25\" } }]\n";
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn an_interrupted_command_leaves_no_container() {
+    let project = Project::new();
+    let (mut parent, _) = project.asleep();
+    assert!(Command::new("kill").args(["-INT", &parent.id().to_string()]).status().unwrap().success());
+    assert_eq!(parent.wait().unwrap().code(), Some(130));
+    project.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn what_a_killed_parent_left_is_removed_by_the_next() {
+    let project = Project::new();
+    let (mut parent, container) = project.asleep();
+    // Stopped, its first process cannot see that its input has closed, which would end it by itself.
+    let stopped = project.docker(&["kill", "--signal", "STOP", &container]);
+    assert_eq!(stopped.code, 0, "{}", stopped.stderr);
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(project.containers().contains(&container), "it went by itself");
+    assert_eq!(project.say(&["sandbox", "status"]).code, 0);
+    project.assert_nothing_left();
+}
+
+/// A process as the labels of its containers name it.
+fn label(process: u32, started: &str) -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
+    format!("dev.gimlet.sandbox={process}:{started}:{}:{}", boot.trim(), namespace.display())
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn containers_of_the_dead_are_removed_and_those_of_the_living_stay() {
+    let project = Project::new();
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let started = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)).unwrap();
+    let dead = project.labelled(&label(gone.id(), "1"));
+    let living = project.labelled(&label(std::process::id(), started));
+    assert_eq!(project.containers().lines().count(), 2);
+    assert_eq!(project.say(&["sandbox", "status"]).code, 0);
+    let left = project.containers();
+    assert_eq!(project.docker(&["rm", "--force", &living]).code, 0);
+    assert!(!left.contains(&dead) && left.contains(&living), "{left}");
+    project.assert_nothing_left();
 }
 
 /// What both executors must agree on: prints, values, errors, tools, answers.
