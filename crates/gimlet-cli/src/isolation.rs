@@ -232,10 +232,11 @@ pub(crate) fn limits(args: &JailArgs) -> jail::Limits {
 /// Gimlet's own files, by the path that leads there without links: that is how projects are named too.
 fn own_files() -> Option<PathBuf> {
     let path = home::path().ok()?;
-    // What is to be made in it yet has no link in it.
-    let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    let (above, real) = there?;
-    path.strip_prefix(above).ok().map(|rest| real.join(rest))
+    // What is not made yet has no link in it.
+    path.ancestors().find_map(|above| {
+        let real = above.canonicalize().ok()?;
+        Some(real.components().chain(path.strip_prefix(above).ok()?.components()).collect())
+    })
 }
 
 /// The person's home, if it is a folder that exists.

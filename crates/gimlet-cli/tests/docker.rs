@@ -95,15 +95,15 @@ impl Project {
         let args = ["--model", &model, "what is wrong?", "--approve", "all", "--sandbox", "docker"];
         let parent = self.gimlet(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
-        loop {
-            let container = self.containers().trim().to_owned();
-            let runs = ["exec", container.as_str(), "python3", "-c", IS_ASLEEP];
-            if !container.is_empty() && self.docker(&runs).stdout == "True\n" {
-                return (parent, container);
-            }
+        let mut container = String::new();
+        while container.is_empty()
+            || self.docker(&["exec", &container, "python3", "-c", IS_ASLEEP]).stdout != "True\n"
+        {
             assert!(begun.elapsed() < Duration::from_secs(30), "the command does not run");
             std::thread::sleep(Duration::from_millis(100));
+            container = self.containers().trim().to_owned();
         }
+        (parent, container)
     }
 
     fn assert_nothing_left(&self) {
@@ -645,4 +645,28 @@ fn an_engine_that_was_started_anew_keeps_no_orphan_and_serves_on() {
     let said = project.say(&["python", "--executor", "docker", "-c", "print(1)"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "1\n"), "{}", said.stderr);
     project.assert_nothing_left();
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn the_image_is_built_and_used() {
+    let project = Project::new();
+    project.name_image("gimlet-sandbox-built:test");
+    let said = project.say(&["sandbox", "build", "--base", "gimlet-sandbox:latest"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "gimlet-sandbox-built:test\n"), "{}", said.stderr);
+    let said = project.say(&["sandbox", "status"]);
+    assert!(said.stdout.contains("image gimlet-sandbox-built:test"), "{}", said.stdout);
+    let said =
+        project.say(&["python", "--executor", "docker", "-c", "import os; print(os.getuid(), os.getcwd())"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "65534 /workspace\n"), "{}", said.stderr);
+    let said = project.say(&["sandbox", "build", "--base", "no-such-image:here"]);
+    assert_eq!(said.code, 2, "{}", said.stderr);
+    assert!(said.stderr.contains("hint: `--base IMAGE` builds on an image"), "{}", said.stderr);
+    project.assert_nothing_left();
+    let removed = Command::new("docker")
+        .args(["image", "rm", "gimlet-sandbox-built:test"])
+        .env("DOCKER_HOST", &project.host)
+        .output()
+        .unwrap();
+    assert!(removed.status.success());
 }

@@ -110,7 +110,12 @@ async fn build(settings: &Settings, base: Option<&str>) -> anyhow::Result<ExitSt
     let engine = Engine::connect(isolation::docker(settings)?).await.map_err(failed)?;
     let mut stderr = anstream::stderr();
     let tell = |line: &str| drop(writeln!(stderr, "{DIM}{line}{DIM:#}"));
-    docker::build(&engine, base, tell).await.map_err(failed)?;
+    docker::build(&engine, base, tell).await.map_err(|error| match error {
+        // Most often a registry that is out of reach.
+        DockerError::Other(said) => UsageError::new(said)
+            .hint("`--base IMAGE` builds on an image that the engine has, or can get from elsewhere"),
+        error => failed(error),
+    })?;
     writeln!(std::io::stdout(), "{}", engine.image_name())?;
     Ok(ExitStatus::Success)
 }

@@ -326,7 +326,7 @@ fn a_worktree_works_as_a_repository_does() {
         scene.refused(&format!("echo evil > {shared}/hooks/post-commit"));
         let cmd = scene.script(&format!(
             "git -c user.name=n -c user.email=e commit --quiet --allow-empty -m second
-            echo evil > {shared}/hooks/post-commit; echo evil >> {shared}/config; echo evil > .git; git log --oneline",
+            git log --oneline; echo evil > {shared}/hooks/post-commit; echo evil >> {shared}/config; echo evil > .git",
         ));
         let done = scene.call(&json!({"cmd": cmd, "permissions": ["write-git"]}), &["--approve", "all"]);
         assert!(done["stdout_tail"].as_str().unwrap().contains("second"), "{}: {done}", scene.jail);
