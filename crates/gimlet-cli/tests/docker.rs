@@ -337,6 +337,97 @@ fn both_executors_agree() {
     project.assert_nothing_left();
 }
 
+/// Cells of one session: what earlier ones left, what they printed, and how they failed.
+const CELLS: &[&str] = &[
+    "total = 0\ndef add(n):\n    global total\n    total += n\n    return total\nadd(2)",
+    "add(40)\nprint(total)",
+    "rows = [{'n': n, 'square': n * n} for n in range(4)]\nrows",
+    "rows[9]",
+    "print(len(rows), total)",
+    "print('long ' * 40_000)",
+    "def deep(n):\n    return deep(n + 1)\ntry:\n    deep(0)\nexcept RecursionError:\n    print('too deep')",
+    "for n in range(20):\n    read_file(path='calc.py', start_line=1)\nprint(n)",
+    "import collections\nseen = collections.Counter(str(total))\ndel rows",
+    "def rows_of(text):\n    return text.split()\nrows_of('a b'), seen.most_common(1)",
+];
+
+/// The scripted replies of a code agent that runs these cells one after the other, then answers.
+fn replies(cells: &[impl AsRef<str>]) -> String {
+    let cells = cells.iter().map(|cell| format!("```python\n{}\n```", cell.as_ref()));
+    let last = "```python\nfinal_answer('done')\n```".to_owned();
+    let texts = cells.chain([last]).map(|text| format!("[[reply]]\ntext = {}\n", Value::from(text)));
+    format!("order = \"turns\"\n{}", texts.collect::<String>())
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn both_executors_keep_the_same_session() {
+    let script = replies(CELLS);
+    let run = |executor: &str| {
+        let project = Project::new();
+        let model = project.inner.script(&script);
+        let said = project.say(&[
+            "--model",
+            &model,
+            "--action",
+            "code",
+            "--executor",
+            executor,
+            "--max-steps",
+            "20",
+            "look",
+        ]);
+        assert_eq!((said.code, said.stdout.as_str()), (0, "done\n"), "{executor}: {}", said.stderr);
+        let events = project.events();
+        let ended = of_type(&events, "cell.finished").into_iter().map(|cell| {
+            let mut cell = cell.clone();
+            for private in ["seq", "time", "run", "seconds"] {
+                cell.as_object_mut().unwrap().remove(private);
+            }
+            cell
+        });
+        let ended: Vec<Value> = ended.collect();
+        project.assert_nothing_left();
+        ended
+    };
+    let (ours, theirs) = (run("python"), run("docker"));
+    assert_eq!(ours.len(), CELLS.len() + 1);
+    for ((ours, theirs), code) in ours.iter().zip(&theirs).zip(CELLS) {
+        assert_eq!(ours, theirs, "{code}");
+    }
+}
+
+/// The programs that the embedded executor passes, each with its tests, as cells of runs in containers.
+#[test]
+#[ignore = "needs a Docker engine"]
+fn human_eval_in_containers() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/humaneval.jsonl.gz");
+    let unpacked = Command::new("gzip").arg("-dc").arg(file).output().unwrap();
+    let lines = String::from_utf8(unpacked.stdout).unwrap();
+    let programs: Vec<String> = lines
+        .lines()
+        .map(|line| {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let [prompt, solution, test, entry] = ["prompt", "canonical_solution", "test", "entry_point"]
+                .map(|name| case[name].as_str().unwrap().to_owned());
+            format!("{prompt}{solution}\n{test}\ncheck({entry})\n")
+        })
+        .collect();
+    assert_eq!(programs.len(), 164);
+    for some in programs.chunks(12) {
+        let project = Project::new();
+        let said = project.run(&replies(some), &["--max-steps", "20"]);
+        assert_eq!((said.code, said.stdout.as_str()), (0, "done\n"), "{}", said.stderr);
+        let events = project.events();
+        let ended = of_type(&events, "cell.finished");
+        assert_eq!(ended.len(), some.len() + 1);
+        for (ended, program) in ended.iter().zip(some) {
+            assert_eq!(ended["end"], "done", "{program}\n{ended}");
+        }
+    }
+    Project::new().assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs a Docker engine"]
 fn code_has_a_copy_of_the_project_and_limits() {
