@@ -137,21 +137,23 @@ fn a_server_that_goes_away_mid_run_fails_the_run() {
     assert_eq!(of_type(&events, "tool.finished").len(), 1, "what was done stays recorded");
 }
 
+/// A model that wants more steps than one, and is sure once it has them.
+pub(crate) const WANTS_MORE: &str = r#"
+order = "turns"
+[[reply]]
+calls = [{ name = "repo_info", args = {} }]
+[[reply]]
+expect = ["all your steps"]
+text = "My best guess."
+[[reply]]
+expect = ["limit was raised"]
+text = "Now I am sure."
+"#;
+
 #[test]
 fn out_of_steps_is_exit_four_with_what_there_is() {
     let project = Project::new();
-    let script = r#"
-    order = "turns"
-    [[reply]]
-    calls = [{ name = "repo_info", args = {} }]
-    [[reply]]
-    expect = ["all your steps"]
-    text = "My best guess."
-    [[reply]]
-    expect = ["limit was raised"]
-    text = "Now I am sure."
-    "#;
-    let said = project.run(script, &["--max-steps", "1"]);
+    let said = project.run(WANTS_MORE, &["--max-steps", "1"]);
     assert_eq!((said.code, said.stdout.as_str()), (4, "My best guess.\n"), "{}", said.stderr);
     assert!(said.stderr.contains("--max-steps"), "{}", said.stderr);
     for flags in [&[][..], &["--max-steps", "2"], &["--token-budget", "9999"]] {

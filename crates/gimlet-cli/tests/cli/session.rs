@@ -1,6 +1,7 @@
 //! The interactive session and runs on a terminal, typed at and read like a person does.
 
 use crate::pty::{Look, Pty};
+use crate::run::WANTS_MORE;
 use crate::support::Project;
 use gimlet_models::Script;
 use gimlet_testkit::ModelServer;
@@ -417,18 +418,7 @@ fn several_lines_are_one_task() {
 #[test]
 fn what_is_said_after_a_limit_may_take_as_much_again() {
     let project = Project::new();
-    let script = r#"
-    order = "turns"
-    [[reply]]
-    calls = [{ name = "repo_info", args = {} }]
-    [[reply]]
-    expect = ["all your steps"]
-    text = "My best guess."
-    [[reply]]
-    expect = ["limit was raised", "go on"]
-    text = "Now I am sure."
-    "#;
-    let mut pty = session(&project, script, &["--max-steps", "1"]);
+    let mut pty = session(&project, WANTS_MORE, &["--max-steps", "1"]);
     pty.press("look\r");
     pty.wait_for("hint: say `go on`");
     pty.wait_for_prompt();

@@ -79,10 +79,11 @@ pub(crate) const RESOLVERS: &[&str] = &["/run/systemd/resolve", "/run/resolvconf
 /// What of the system root alone may read: a command that runs as root, with all its rights gone, still owns it.
 pub(crate) fn secrets() -> Vec<PathBuf> {
     use std::os::unix::fs::MetadataExt;
-    let everyone = |entry: &std::fs::DirEntry| entry.metadata().is_ok_and(|known| known.mode() & 0o004 != 0);
+    // What is empty tells nothing.
+    let is_secret = |known: std::fs::Metadata| known.mode() & 0o004 == 0 && known.len() > 0;
     let mut found: Vec<PathBuf> = SECRET.iter().map(PathBuf::from).filter(|path| path.exists()).collect();
     let etc = std::fs::read_dir("/etc").into_iter().flatten().flatten();
-    found.extend(etc.filter(|entry| !everyone(entry)).map(|entry| entry.path()));
+    found.extend(etc.filter(|entry| entry.metadata().is_ok_and(is_secret)).map(|entry| entry.path()));
     found
 }
 

@@ -11,10 +11,6 @@ use super::sys;
 use crate::jail::order::Order;
 use crate::jail::places::{RESOLVERS, SYSTEM, is_own_place, protected, secrets};
 
-/// Settings of the kernel that root may change by owning them.
-const KERNEL: &[&str] =
-    &["/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/mtrr", "/proc/scsi", "/proc/sys"];
-
 /// The arguments up to the command.
 pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<OsString>> {
     let mut line = Line::default();
@@ -48,9 +44,7 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
     if sys::is_root() {
         // Some of the kernel's settings ask only who owns them, not for capabilities; bubblewrap covers those alone that it
         // takes to be writable, and a folder of writable files is none.
-        for settings in KERNEL.iter().map(Path::new).filter(|path| path.exists()) {
-            line.same("--ro-bind", settings);
-        }
+        line.add("--remount-ro", ["/proc".as_ref()]);
     }
     line.add("--dev", ["/dev".as_ref()]);
     line.bind("--ro-bind", Path::new("/sys"), Path::new("/sys"));
