@@ -259,7 +259,7 @@ fn what_is_not_there_is_not_planted() {
             assert_eq!(kept, "evil\n");
             let said = tried["stderr_tail"].as_str().unwrap();
             assert!(
-                said.contains("commands may not change") && said.contains("gimlet.toml.from-a-command"),
+                said.contains("commands may not make") && said.contains("gimlet.toml.from-a-command"),
                 "{tried}"
             );
         }

@@ -127,6 +127,9 @@ fn restored(path: &Path, was: &Is) -> String {
     };
     let name = path.display();
     match restore() {
+        Ok(Some(moved)) if matches!(was, Is::Nothing) => {
+            format!("commands may not make {name}: what this one made is {} now", moved.display())
+        }
         Ok(Some(moved)) => {
             let moved = moved.display();
             format!("commands may not change {name}: it is as before, and what this one made is {moved}")
