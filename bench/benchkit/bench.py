@@ -22,6 +22,8 @@ class Effort:
     parallel: int
     parallel_rounds: int
     python_rounds: int
+    python_repeats: int
+    """How often a program is run in a round, but for who takes seconds for one."""
     slow_python_rounds: int
     search_files: int
     search_rounds: int
@@ -36,7 +38,8 @@ FULL = Effort(
     parallel=100,
     parallel_rounds=2,
     python_rounds=5,
-    slow_python_rounds=2,
+    python_repeats=10,
+    slow_python_rounds=3,
     search_files=30_000,
     search_rounds=9,
 )
@@ -50,6 +53,7 @@ QUICK = Effort(
     parallel=3,
     parallel_rounds=1,
     python_rounds=1,
+    python_repeats=2,
     slow_python_rounds=1,
     search_files=200,
     search_rounds=2,

@@ -6,7 +6,7 @@ Plain SVG without scripts or fonts of its own; its colours follow the reader's l
 import math
 from html import escape
 
-from .compare import gimlet_is_behind, is_gimlet, noise, ratios, spread
+from .compare import gimlet_is_behind, is_even, is_gimlet, noise, ratios, spread
 
 ROWS = [
     "start.time", "start.memory", "two.time", "two.memory", "long.early", "long.late", "long.sent", "parallel.time",
@@ -73,7 +73,7 @@ def _row(row: dict, others: list[str], labels: dict[str, str], y: float, x) -> l
     for number, who in enumerate(others):
         found = spread(ratios(row, who))
         middle = y + number * LINE + LINE / 2
-        tone = "behind" if gimlet_is_behind(row, who) else "even" if found.median <= factor else "ahead"
+        tone = "behind" if gimlet_is_behind(row, who) else "even" if is_even(row, who) else "ahead"
         told = f"{found.median:.2f}x" if found.median < 10 else f"{found.median:.0f}x"
         parts.append(
             f'<line class="{tone}" stroke-width="2" x1="{x(found.least):.1f}" x2="{x(found.most):.1f}" y1="{middle:.1f}" y2="{middle:.1f}"/>'

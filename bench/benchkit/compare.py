@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from .table import AGAIN, BASE
 
+TELLING = 3
+"""From so many rounds on, that all of them are against gimlet is no accident of noise."""
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -46,15 +49,47 @@ def between_runs(one: dict, other: dict) -> list[tuple[float, dict, str]]:
     return sorted(found, key=lambda entry: entry[0], reverse=True)
 
 
+def only_in(one: dict, other: dict) -> dict[str, list[str]]:
+    """What one run measured and another did not: by group, who. Nobody is named where the other has nothing of the group."""
+    ours, theirs = _measured(one), _measured(other)
+    found: dict[str, list[str]] = {}
+    for group, cells in ours.items():
+        if group not in theirs:
+            found[group] = []
+        elif lost := cells - theirs[group]:
+            found[group] = [who for who in one["labels"] if any(who == name for _, name in lost)]
+    return found
+
+
+def _measured(results: dict) -> dict[str, set[tuple[str, str]]]:
+    """The cells that have values, as row and who, by group."""
+    groups: dict[str, set[tuple[str, str]]] = {}
+    for row in results["rows"]:
+        if cells := {(row["key"], who) for who, values in row["values"].items() if values}:
+            groups.setdefault(row["group"], set()).update(cells)
+    return groups
+
+
+def is_even(row: dict, who: str) -> bool:
+    """Whether someone cannot be told apart from gimlet. What is called behind is not also called even."""
+    inside = 1 / noise(row) <= spread(ratios(row, who)).median <= noise(row)
+    return inside and not gimlet_is_behind(row, who)
+
+
 def gimlet_is_behind(row: dict, who: str, base: str = BASE) -> bool:
-    """Whether someone else is better than gimlet, in one of its ways, by more than the noise."""
+    """Whether someone else is better than gimlet, in one of its ways: by more than the noise, or by little but always.
+
+    The noise is that of plain gimlet beside itself, the only one there is twice. Another of its ways may well be steadier, so
+    that a loss of every round counts, however small.
+    """
     own, other = row["values"].get(base), row["values"].get(who)
     if is_gimlet(who) or not own or not other:
         return False
     match row["kind"]:
         case "ratio":
             found = ratios(row, who, base)
-            return bool(found) and spread(found).median < 1 / noise(row)
+            always = len(found) >= TELLING and max(found) < 1
+            return always or (bool(found) and spread(found).median < 1 / noise(row))
         case "share":
             return spread(other).median > max(_with_again(row, base))
         case "plain":

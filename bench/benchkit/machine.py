@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,9 +13,14 @@ def describe() -> dict:
         "cores": len(os.sched_getaffinity(0)),
         "processor": _field("/proc/cpuinfo", "model name"),
         "memory_gb": round(int(_field("/proc/meminfo", "MemTotal").split()[0]) / 1024 / 1024),
-        "kernel": f"{platform.system()} {platform.release()}",
+        "kernel": f"{platform.system()} {plain_version(platform.release())}",
         "load_at_start": round(os.getloadavg()[0], 2),
     }
+
+
+def plain_version(release: str) -> str:
+    """A kernel's version without what its builder appended, which names their machines and not its speed."""
+    return re.match(r"[0-9.]*", release)[0].rstrip(".") or "unknown"
 
 
 def available_kb() -> int:
@@ -26,13 +32,13 @@ def now() -> datetime:
 
 
 def revision(root: Path) -> str:
-    """The commit that is measured, marked when files differ from it that are not results themselves."""
+    """The commit that is measured, marked when files differ from it that no result is written to."""
 
     def git(*argv: str) -> str:
         return subprocess.run(["git", *argv], cwd=root, capture_output=True, text=True).stdout.strip()
 
     commit = git("rev-parse", "--short", "HEAD") or "unknown"
-    return f"{commit}-dirty" if git("status", "--porcelain", "--", ".", ":!bench/results") else commit
+    return f"{commit}-dirty" if git("status", "--porcelain", "--", ".", ":!bench/results", ":!README.md") else commit
 
 
 def version(argv: list[str]) -> str:

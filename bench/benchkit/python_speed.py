@@ -1,7 +1,13 @@
-"""How fast Python is: gimlet's interpreter, CPython's and smolagents', in processor time."""
+"""How fast Python is: gimlet's interpreter, CPython's and smolagents', in processor time.
+
+Once through a program is too short to be told from noise, so its text is run several times over, as one program, and a value
+is the time of one. Longer programs would be no way: smolagents takes seconds for these, and ends a program that does more than
+ten million operations, a few times what they do.
+"""
 
 import json
 import math
+import statistics
 import subprocess
 from pathlib import Path
 
@@ -16,18 +22,22 @@ RIVAL = "crates/gimlet-python/benches/python/rival.py"
 class Sandbox:
     """`gimlet python`, a process for each program. What an empty program takes is not the interpreter's speed."""
 
-    def __init__(self, gimlet: Gimlet, empty: Path):
+    def __init__(self, gimlet: Gimlet, scratch: Path, repeats: int):
         self.key, self.label, self._gimlet = gimlet.key, gimlet.label, gimlet
-        self._empty = sorted(self._took(empty) for _ in range(5))[2]
+        self._scratch, self._repeats = scratch, repeats
 
-    def _took(self, program: Path) -> float:
+    def _took(self, name: str, text: str) -> float:
+        program = self._scratch / f"{name}.py"
+        program.write_text(text)
         ended = run(self._gimlet.python(program))
         if ended.code != 0:
-            raise Failed(f"{program.stem}: ended with {ended.code}: {ended.output.strip()[-200:]}")
+            raise Failed(f"{name}: ended with {ended.code}: {ended.output.strip()[-200:]}")
         return ended.cpu
 
-    def seconds(self, program: Path) -> float:
-        return self._took(program) - self._empty
+    def round(self, programs: list[Path]) -> list[float]:
+        # Anew each time: the machine's speed drifts, and what is taken away must drift with it.
+        empty = statistics.median(self._took("empty", "pass\n") for _ in range(3))
+        return [(self._took(one.stem, one.read_text() * self._repeats) - empty) / self._repeats for one in programs]
 
     def close(self) -> None:
         pass
@@ -36,8 +46,8 @@ class Sandbox:
 class Rival:
     """Another interpreter, one process for all programs, which tells the time of each itself."""
 
-    def __init__(self, key: str, command: Command):
-        self.key = key
+    def __init__(self, key: str, command: Command, repeats: int):
+        self.key, self._repeats = key, repeats
         self._process = subprocess.Popen(
             command.argv, env=command.env, cwd=command.cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -49,11 +59,14 @@ class Rival:
             raise Failed("ended early")
         return line.strip()
 
-    def seconds(self, program: Path) -> float:
+    def _took(self, text: str) -> float:
         if self._process.stdin:
-            self._process.stdin.write(json.dumps(program.read_text()) + "\n")
+            self._process.stdin.write(json.dumps(text) + "\n")
             self._process.stdin.flush()
         return float(self._line())
+
+    def round(self, programs: list[Path]) -> list[float]:
+        return [self._took(one.read_text() * self._repeats) / self._repeats for one in programs]
 
     def close(self) -> None:
         self._process.communicate()
@@ -65,7 +78,8 @@ def python_speed(bench: Bench) -> None:
     rows = {
         program: bench.row(
             f"python.{program.stem}", "Python", program.stem.replace("_", " "),
-            f"processor time of bench/programs/{program.name}; gimlet's without that of an empty program", "s", agents=False,
+            f"processor time of bench/programs/{program.name}, run {effort.python_repeats} times over and by smolagents once; "
+            "gimlet's without that of an empty program, taken anew each round", "s", agents=False,
         )
         for program in programs
     }
@@ -74,12 +88,15 @@ def python_speed(bench: Bench) -> None:
     )
     every = [*rows.values(), mean]
 
-    empty = places.work / "empty.py"
-    empty.write_text("pass\n")
+    repeats, scratch = effort.python_repeats, places.work / "programs"
+    scratch.mkdir()
     own = [agent for agent in bench.agents if agent.key in ("gimlet", "gimlet-again")]
-    contestants: list[Sandbox | Rival] = [Sandbox(agent, empty) for agent in own if isinstance(agent, Gimlet)]
+    contestants: list[Sandbox | Rival] = [
+        Sandbox(agent, scratch, repeats) for agent in own if isinstance(agent, Gimlet)
+    ]
     rival = str(places.bench.parent / RIVAL)
-    contestants.append(Rival("cpython", Command(["python3", rival], places.environment("cpython"), places.project)))
+    command = Command(["python3", rival], places.environment("cpython"), places.project)
+    contestants.append(Rival("cpython", command, repeats))
     slow: list[Sandbox | Rival] = []
     smolagents = next(agent for agent in bench.everyone if isinstance(agent, SmolagentsTools))
     if why := smolagents.missing():
@@ -88,10 +105,10 @@ def python_speed(bench: Bench) -> None:
             row.missing["smolagents-python"] = why
     else:
         command = Command([str(places.python), rival, "smolagents"], places.environment("smolagents"), places.project)
-        slow.append(Rival("smolagents-python", command))
+        slow.append(Rival("smolagents-python", command, repeats=1))
 
     def measure(one: Sandbox | Rival) -> None:
-        took = {program: one.seconds(program) for program in programs}
+        took = dict(zip(programs, one.round(programs), strict=True))
         if min(took.values()) <= 0:
             raise Failed("took no longer than an empty program")
         for program, seconds in took.items():

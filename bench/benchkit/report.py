@@ -4,9 +4,13 @@ import json
 import statistics
 from pathlib import Path
 
-from . import chart
-from .compare import Spread, between_runs, gimlet_is_behind, is_gimlet, noise, ratios, spread
+from . import chart, readme
+from .compare import TELLING, Spread, between_runs, gimlet_is_behind, is_even, is_gimlet, noise, only_in, ratios, spread
 from .table import AGAIN, BASE
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = ROOT / "bench/results"
+"""Of the numbers in this folder the repository's README.md tells a few."""
 
 HEAD = """# Gimlet beside what people use instead
 
@@ -20,18 +24,28 @@ Everyone gets its replies from the same scripted server, so no model's time is i
 
 {does}
 """
+BEHIND = f"""Gimlet is behind where the median ratio is below 1 by more than the noise of the row, or where every round is below 1 and there
+were at least {TELLING}; in a row of values and not ratios, where someone's median is better than each of gimlet's. Like for like is
+beside gimlet working as the other does, by its shell or by code."""
 
 
-def write(raw: Path, folder: Path) -> list[Path]:
-    """Writes the report and its chart from raw numbers. Those beside them, if they are of the same commit, tell how far
-    two runs differ."""
+def write(raw: Path, folder: Path, page: Path | None = None) -> list[Path]:
+    """Writes the report and its chart from raw numbers, and the figures of a page: the one named, or of published numbers the
+    repository's README.md. Other numbers beside them, if they are of the same commit, tell how far two runs differ."""
     results = json.loads(raw.read_text())
     beside = {path.name: json.loads(path.read_text()) for path in sorted(raw.parent.glob("*.json")) if path != raw}
     alike = {name: other for name, other in beside.items() if _is_again(results, other)}
     written = {"README.md": markdown(results, raw.name, alike), "chart.svg": chart.svg(results)}
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in written.items():
         (folder / name).write_text(text)
-    return [folder / name for name in written]
+    paths = [folder / name for name in written]
+    if page is None and folder.resolve() == PUBLISHED and not results["quick"]:
+        page = ROOT / "README.md"
+    if page is not None:
+        page.write_text(readme.put(page.read_text(), readme.block(results, list(alike.values()))))
+        paths.append(page)
+    return paths
 
 
 def _is_again(results: dict, other: dict) -> bool:
@@ -78,21 +92,34 @@ def _noise(rows: list[dict]) -> str:
         "## Noise\n\n"
         f"Gimlet takes part twice. Beside itself its median ratio lies between {_times(min(medians))} and {_times(max(medians))}; "
         f"the worst single round differs by a factor of {noise(worst):.2f} ({worst['group']}, {worst['title']}). "
-        "Where a ratio is nearer to 1 than gimlet's own worst round of that row, the cell says ≈.\n"
+        "Where a ratio is nearer to 1 than gimlet's own worst round of that row, the cell says ≈; but gimlet is called behind, and "
+        f"not ≈, where it lost every round of at least {TELLING}, however narrowly.\n"
     )
 
 
 def _again(results: dict, name: str, other: dict) -> str:
-    found = between_runs(results, other)
-    if not found:
-        return ""
-    factor, row, who = found[0]
-    half = statistics.median(factor for factor, _, _ in found)
-    return (
-        f"Another run of the same commit on the same machine, [{name}]({name}), has the same medians of others within a "
-        f"factor of {half:.2f} in half of the cells, and of {factor:.2f} in all "
-        f"(the farthest: {row['group']}, {row['title']}, {results['labels'][who]}).\n"
-    )
+    told = [f"Another run of the same commit on the same machine, [{name}]({name}),"]
+    if found := between_runs(results, other):
+        factor, row, who = found[0]
+        half = statistics.median(factor for factor, _, _ in found)
+        told.append(
+            f"has the same medians of others within a factor of {half:.2f} in half of the cells that both have, and of "
+            f"{factor:.2f} in all (the farthest: {row['group']}, {row['title']}, {results['labels'][who]})."
+        )
+    else:
+        told.append("has no cell of others in common with this one.")
+    told += [f"Only this one measured {lacking}." for lacking in _lacking(results, other)]
+    told += [f"Only that one measured {lacking}." for lacking in _lacking(other, results)]
+    return " ".join(told) + "\n"
+
+
+def _lacking(one: dict, other: dict) -> list[str]:
+    """What only one of two runs has, in words: nothing or one text."""
+    told = [
+        f"{group} ({', '.join(one['labels'][key] for key in who)})" if who else group
+        for group, who in only_in(one, other).items()
+    ]
+    return ["; ".join(told)] if told else []
 
 
 def _group(name: str, rows: list[dict], labels: dict[str, str]) -> str:
@@ -125,11 +152,9 @@ def _cell(row: dict, who: str) -> str:
     if row["kind"] == "ratio":
         if who == BASE:
             return "1"
-        found = ratios(row, who)
-        if not found:
+        if not ratios(row, who):
             return "missing"
-        inside = 1 / noise(row) <= spread(found).median <= noise(row)
-        about = " ≈" if inside and who != AGAIN else ""
+        about = " ≈" if who != AGAIN and is_even(row, who) else ""
     else:
         about = ""
     told = _told(row, who, BASE) + about
@@ -164,7 +189,7 @@ def _times(ratio: float) -> str:
 
 
 def _behind(rows: list[dict], labels: dict[str, str], alike: dict[str, str]) -> str:
-    lines = ["## Where gimlet is behind", ""]
+    lines = ["## Where gimlet is behind", "", BEHIND, ""]
     found = []
     for row in rows:
         for who in labels:
@@ -174,5 +199,5 @@ def _behind(rows: list[dict], labels: dict[str, str], alike: dict[str, str]) -> 
             elif (base := alike.get(who)) and gimlet_is_behind(row, who, base):
                 found.append(f"{about} {_told(row, who, base)}, like for like ({labels[base]}{_own(row, base)})")
     others = [who for row in rows for who in row["values"] if not is_gimlet(who)]
-    nothing = "In none of these rows, by more than the noise." if others else "Nobody else was measured."
+    nothing = "In none of these rows." if others else "Nobody else was measured."
     return "\n".join(lines + (found or [nothing])) + "\n"

@@ -1,5 +1,6 @@
 """Start-up, the two-step task, and a hundred of it at once."""
 
+import statistics
 from dataclasses import dataclass
 
 from . import machine
@@ -93,12 +94,8 @@ def parallel(bench: Bench) -> None:
 
     def weighed(swarm: Swarm) -> None:
         with Server(bench.places.server, swarm.agent.replies(2)) as server, Memory(pause=0.05) as used:
-            fleet = swarm.go(server.url)
+            swarm.go(server.url)
         memory.add(swarm.key, used.peak_kb())
-        if not swarm.light:
-            # A hundred of these take minutes: their only round is weighed and timed, the sampling being little beside it.
-            time.add(swarm.key, fleet.wall)
-            cpu.add(swarm.key, fleet.cpu)
 
     bench.warm_up()
     swarms = [Swarm(agent.key, agent.label, agent.light, agent, count, 1) for agent in bench.agents]
@@ -115,11 +112,12 @@ def parallel(bench: Bench) -> None:
             swarms.remove(swarm)
             for row in rows:
                 row.lacks(swarm.key, why)
-    bench.in_turns(bench.effort.parallel_rounds, rows, [swarm for swarm in swarms if swarm.light], timed)
-    still = [swarm for swarm in swarms if swarm.key not in time.missing]
-    bench.in_turns(1, rows, still, weighed)
-    again = [swarm for swarm in still if swarm.light and swarm.key not in memory.missing]
-    bench.in_turns(bench.effort.memory_rounds - 1, rows, again, weighed, first=1)
+
+    for rounds, measure in ((bench.effort.parallel_rounds, timed), (bench.effort.memory_rounds, weighed)):
+        # A hundred of the heavy ones take minutes: they are in the first round only, with everyone else.
+        bench.in_turns(1, rows, [swarm for swarm in swarms if swarm.key not in time.missing], measure)
+        light = [swarm for swarm in swarms if swarm.light and swarm.key not in time.missing]
+        bench.in_turns(rounds - 1, rows, light, measure, first=1)
 
 
 def _left_out(bench: Bench, swarm: Swarm) -> str | None:
@@ -127,8 +125,9 @@ def _left_out(bench: Bench, swarm: Swarm) -> str | None:
         return None
     if swarm.agent.left_out_of_crowds:
         return swarm.agent.left_out_of_crowds
-    weighed = [max(row.values[swarm.key]) for row in bench.rows if row.key == "two.memory" and swarm.key in row.values]
-    need = max(weighed, default=0) * swarm.processes
+    # Already more than so many need, for they share pages; and the median, for one odd sample must not keep anybody out.
+    weighed = [value for row in bench.rows if row.key == "two.memory" for value in row.values.get(swarm.key, [])]
+    need = statistics.median(weighed or [0]) * swarm.processes
     if need > machine.available_kb() * 0.9:
         return f"left out: {swarm.processes} of them may need {need / 1024 / 1024:.0f} GB"
     return None
