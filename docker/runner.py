@@ -309,9 +309,12 @@ class Session:
         for name, line in bindings(tree.body):
             if name in self.protected:
                 shown = shorten(code.split("\n")[line - 1].strip(), 200)
+                verb, advice = "assign to", f"choose another name for what is new, such as '{name}_result'"
+                if shown.startswith(("def ", "async def ", "class ")):
+                    verb, advice = "define", f"leave this definition out and call {name}(...)"
                 return (
-                    f'  File "{file}", line {line}\n    {shown}\nSyntaxError: cannot assign to \'{name}\': it is a tool and'
-                    f" ready to call; choose another name for what is new, such as '{name}_result'\n"
+                    f'  File "{file}", line {line}\n    {shown}\n'
+                    f"SyntaxError: cannot {verb} '{name}': it is a tool and ready to call; {advice}\n"
                 )
         return None
 

@@ -113,10 +113,16 @@ def final_answer(*args, **kwargs):
     _gimlet.answer(args[0] if args else next(iter(kwargs.values())))
 
 
-def no_files(file=None, *args, **kwargs):
-    raise PermissionError(
-        f"open({file!r}) is not possible: there are no files here; call a tool that reads or writes files"
-    )
+def no_files(file=None, mode="r", *args, **kwargs):
+    # A call that would do instead helps more than words; which tools there are is the agent's business.
+    reads = isinstance(mode, str) and not set(mode) & set("wax+")
+    if reads and hasattr(builtins, "read_file"):
+        instead = f"call read_file({file!r})"
+    elif not reads and hasattr(builtins, "edit_file"):
+        instead = f"call edit_file({file!r}, old_text, new_text)"
+    else:
+        instead = "call a tool that reads or writes files"
+    raise PermissionError(f"open({file!r}) is not possible: there are no files here; {instead}")
 
 
 def no_input(prompt="", /):

@@ -7,6 +7,7 @@ use gimlet::patch::PatchValidator;
 use gimlet::tool::{Tool, tool};
 
 use crate::apply_patch::ApplyPatch;
+use crate::edit_file::EditFile;
 use crate::file_info::FileInfo;
 use crate::git::Git;
 use crate::git_changed_files::GitChangedFiles;
@@ -88,6 +89,7 @@ impl Kit {
             tool(ProposePatch { root: root.clone(), patches: patches.clone(), validator: validator.clone() }),
             tool(ShowPatch { patches: patches.clone() }),
             tool(ApplyPatch { root: root.clone(), patches: patches.clone(), validator: validator.clone() }),
+            tool(EditFile { root: root.clone(), patches: patches.clone(), validator: validator.clone() }),
             tool(RunCmd { shell: shell.clone() }),
             tool(RunTests { shell }),
         ]

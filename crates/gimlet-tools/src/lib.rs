@@ -7,6 +7,7 @@
 pub mod apply_patch;
 pub mod code;
 pub mod command;
+pub mod edit_file;
 pub mod file_info;
 pub mod gate;
 pub mod git;

@@ -21,8 +21,8 @@ pub enum Constrain {
     #[default]
     AfterFailures,
     /// From the first reply on, for models too small to begin by themselves, until a call has told them something of the
-    /// matter, and again for the reply after a refused answer: held any longer they go on calling and never answer. Code
-    /// is left free until it fails: the same models write it better in a fence than in a string.
+    /// matter, and again after a refused answer until a call has succeeded: held any longer they go on calling and never
+    /// answer. Code is left free until it fails: the same models write it better in a fence than in a string.
     Always,
     /// Not at all.
     Never,
@@ -58,17 +58,24 @@ fn of_task(state: &State) -> &[CallSummary] {
     state.history.get(state.before_task..).unwrap_or_default()
 }
 
+/// So many calls in vain tell something as well: that it is not there.
+const IN_VAIN: usize = 3;
+
 /// Whether a call of the present task has told something of the matter. Names of files do not, nor does a search that found
 /// nothing: a small model that has seen nothing else makes up the rest.
 fn has_looked(state: &State, tools: &[Arc<ToolSpec>]) -> bool {
     let only_where =
         |name: &str| tools.iter().any(|tool| tool.name == name && tool.manner.tells == Tells::Where);
-    of_task(state).iter().any(|call| call.error.is_none() && call.count != Some(0) && !only_where(&call.tool))
+    let found_nothing = |call: &&CallSummary| call.error.is_some() || call.count == Some(0);
+    let calls = of_task(state);
+    calls.iter().any(|call| !found_nothing(&call) && !only_where(&call.tool))
+        || calls.iter().filter(found_nothing).count() >= IN_VAIN
 }
 
-/// Whether an answer was refused and nothing was done since: another one in other words would be refused as well.
+/// Whether an answer was refused and nothing was achieved since: another one in other words would be refused as well.
 fn sent_back(state: &State) -> bool {
-    state.refused_after == Some(state.history.len())
+    let since = state.refused.as_ref().and_then(|refused| state.history.get(refused.after..));
+    since.is_some_and(|calls| calls.iter().all(|call| call.error.is_some()))
 }
 
 fn writes_code(state: &State) -> bool {

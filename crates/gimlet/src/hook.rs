@@ -50,7 +50,7 @@ pub trait Hook: Send + Sync {
     }
 }
 
-/// Judges a final answer. An answer may be refused only so often; then it is taken with a note.
+/// Judges a final answer. An answer may be refused only so often for the same reason; then it is taken with a note.
 pub trait Check: Send + Sync {
     /// `Err` says what is missing, for the model.
     fn check<'a>(&'a self, answer: &'a str, facts: Facts<'a>) -> BoxFuture<'a, Result<(), String>>;

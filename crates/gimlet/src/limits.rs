@@ -17,7 +17,7 @@ pub struct Limits {
     /// Most tokens, read and written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// How often a final answer may be refused by checks before it is taken with a note.
+    /// How often a final answer may be refused by checks, for the same reason, before it is taken with a note.
     pub max_refusals: u32,
     /// How deep agents may call agents.
     pub max_depth: usize,

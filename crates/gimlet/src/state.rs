@@ -89,10 +89,8 @@ pub struct State {
     pub history: Vec<CallSummary>,
     /// What was done, sub-agents included.
     pub work: Work,
-    /// How often a final answer was refused.
-    pub refusals: u32,
-    /// How many calls had come to an end when a final answer was last refused.
-    pub refused_after: Option<usize>,
+    /// The last refusal of a final answer.
+    pub refused: Option<Refused>,
     /// How often the final answer did not have the form that is asked for.
     pub misshapen: u32,
     /// How often a reply held no usable action.
@@ -123,6 +121,17 @@ pub struct State {
     since: Option<Timestamp>,
     /// When the last event happened.
     last: Option<Timestamp>,
+}
+
+/// A final answer that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What the model was told.
+    pub text: String,
+    /// How often in a row it was told the same.
+    pub times: u32,
+    /// How many calls had come to an end by then.
+    pub after: usize,
 }
 
 /// What an agent is in the middle of.

@@ -241,6 +241,8 @@ pub struct ToolCx {
     pub cancel: CancellationToken,
     /// Id of this call.
     pub id: String,
+    /// What the policy judged and a person may have approved.
+    pub(crate) effects: Vec<Effect>,
     pub(crate) services: Arc<Services>,
 }
 
@@ -254,6 +256,11 @@ impl ToolCx {
     /// The text stored under an address that a truncated result named.
     pub async fn stored(&self, address: &str) -> Result<Vec<u8>, crate::store::StoreError> {
         self.services.store.get(&address.parse()?).await
+    }
+
+    /// What this call was allowed to do. A tool whose effects depend on files makes sure that they are still these.
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
     }
 
     /// The run this call is part of.

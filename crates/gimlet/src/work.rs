@@ -53,7 +53,7 @@ pub struct PatchWork {
     /// Written to the files.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub applied: BTreeSet<String>,
-    /// Refused by a person.
+    /// Refused by a person; a change that is no patch by its path.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub rejected: BTreeSet<String>,
 }
@@ -113,6 +113,9 @@ impl Work {
                 Effect::Write { path, .. } if call.error.is_none() => {
                     self.files_changed.insert(path.to_string_lossy().into_owned());
                     self.verification = Verification::Missing;
+                }
+                Effect::Write { path, .. } if refused && call.patch.is_none() => {
+                    self.patches.rejected.insert(path.to_string_lossy().into_owned());
                 }
                 Effect::Read { path } if call.error.is_none() && call.patch.is_none() => {
                     if path.as_os_str().is_empty() {
@@ -277,8 +280,10 @@ mod tests {
             patch: Some("p1".into()),
             ..call(Vec::new())
         };
-        let done = work(&[refused]);
+        let done = work(std::slice::from_ref(&refused));
         assert_eq!(done.patches.rejected, BTreeSet::from(["p1".to_owned()]));
+        let nameless = work(&[CallSummary { patch: None, ..refused }]);
+        assert_eq!(nameless.patches.rejected, BTreeSet::from(["a.py".to_owned()]));
         assert!(done.files_changed.is_empty() && done.patches.proposed.is_empty());
     }
 }

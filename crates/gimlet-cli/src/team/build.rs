@@ -150,13 +150,13 @@ impl<'a> Builder<'a> {
             .plan(part.plan)
             .limits(part.limits);
         builder = match part.entry {
-            None => builder.tools(self.tools.iter().filter(|tool| suits(tool.as_ref(), manner)).cloned()),
+            None => builder.tools(self.usual_tools(manner)),
             Some(entry) => {
                 let mut builder = builder
                     .name(&entry.name)
                     .description(&entry.description)
                     .instructions(&entry.instructions)
-                    .tools(self.picked(entry)?)
+                    .tools(self.picked(entry, manner)?)
                     .asking(entry.asking)
                     .report(entry.report);
                 if let Some(schema) = &entry.output {
@@ -178,15 +178,21 @@ impl<'a> Builder<'a> {
         })
     }
 
+    /// The tools of an agent that names none.
+    fn usual_tools(&self, manner: Manner) -> Vec<Arc<dyn Tool>> {
+        self.tools.iter().filter(|tool| suits(tool.as_ref(), manner)).cloned().collect()
+    }
+
     /// The tools of an agent. One that names a tool of the memory has it, also where the memory is off for all others.
-    fn picked(&self, entry: &AgentEntry) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
-        let named = |tool: &str| entry.tools.iter().flatten().any(|word| word.word == tool);
+    fn picked(&self, entry: &AgentEntry, manner: Manner) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+        let Some(words) = &entry.tools else { return Ok(self.usual_tools(manner)) };
+        let named = |tool: &str| words.iter().any(|word| word.word == tool);
         if self.place.memory().is_some() || !NAMES.iter().any(|tool| named(tool)) {
-            return check::pick(entry, &self.tools);
+            return check::pick(entry, words, &self.tools);
         }
         let mut tools = self.tools.clone();
         tools.extend(memory::kit(self.settings)?.tools().into_iter().filter(|tool| named(&tool.spec().name)));
-        check::pick(entry, &tools)
+        check::pick(entry, words, &tools)
     }
 
     fn executor(
@@ -230,20 +236,25 @@ pub(super) fn sampling(entry: Option<&AgentEntry>, flags: (Option<f32>, Option<u
 
 /// Tools that a model too small to choose among many does without: they tell only of where to look, or another one does
 /// the same.
-const SPARED: [&str; 7] = [
+const SPARED: [&str; 9] = [
     "repo_info",
     "file_info",
     "read_file_snippet",
     "search_code",
     "git_changed_files",
     "propose_patch_unified",
+    "propose_patch",
     "show_patch",
+    "apply_patch",
 ];
+/// What such a model has instead of a proposal that it would have to apply: it forgets to.
+const IN_ONE_STEP: &str = "edit_file";
 
 /// Whether a tool is offered to a model when nobody says which it shall have.
 fn suits(tool: &dyn Tool, manner: Manner) -> bool {
+    let spec = tool.spec();
     match manner.constrain {
-        Constrain::Always => !SPARED.contains(&tool.spec().name.as_str()),
-        Constrain::AfterFailures | Constrain::Never => true,
+        Constrain::Always => !SPARED.contains(&spec.name.as_str()),
+        Constrain::AfterFailures | Constrain::Never => spec.name != IN_ONE_STEP,
     }
 }

@@ -161,8 +161,11 @@ fn visit(
 }
 
 /// The tools of an agent, in the order of all tools; each word of its list must stand for at least one.
-pub(super) fn pick(entry: &AgentEntry, all: &[Arc<dyn Tool>]) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
-    let Some(words) = &entry.tools else { return Ok(all.to_vec()) };
+pub(super) fn pick(
+    entry: &AgentEntry,
+    words: &[Placed],
+    all: &[Arc<dyn Tool>],
+) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let names: Vec<String> = all.iter().map(|tool| tool.spec().name.clone()).collect();
     if let Some(missing) = words.iter().find(|word| !names.iter().any(|name| stands_for(&word.word, name))) {
         return Err(wrong(entry, missing, &format!("there is no tool `{}` now", missing.word))

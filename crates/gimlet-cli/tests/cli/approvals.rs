@@ -1,5 +1,6 @@
 //! Approvals through the real binary: asked, suspended, given elsewhere, carried on; in both action formats.
 
+use crate::pty::{Look, Pty};
 use crate::support::{Project, of_type};
 use serde_json::{Value, json};
 
@@ -48,6 +49,69 @@ fn nobody_to_ask_suspends_and_a_yes_elsewhere_carries_on() {
     assert!(calc(&project).contains("a + b"));
     assert_eq!(project.say(&["approve", id]).code, 2, "an answer is used once");
     assert!(project.say(&["approvals"]).stderr.contains("nothing waits"));
+}
+
+#[test]
+fn an_edit_is_what_was_shown_or_nothing() {
+    let project = Project::new();
+    let edit = json!({ "path": "calc.py", "old_text": "a - b", "new_text": "a + b" }).to_string();
+    let other = "# Mine.\ndef add(a, b):\n    return a - b\n";
+    let mut pty = Pty::start(&project, &["tools", "call", "edit_file", &edit], Look::default());
+    pty.wait_for("+    return a + b");
+    pty.wait_for("[q]uit");
+    project.file("calc.py", other);
+    pty.press("y");
+    pty.wait_for("has changed since this edit was shown");
+    assert_ne!(pty.end(), 0);
+    assert_eq!(calc(&project), other);
+
+    let mut pty = Pty::start(&project, &["tools", "call", "edit_file", &edit], Look::default());
+    pty.wait_for("[q]uit");
+    pty.press("y");
+    assert_eq!(pty.end(), 0);
+    assert_eq!(calc(&project), other.replace("a - b", "a + b"));
+}
+
+#[test]
+fn an_edit_that_does_not_fit_shows_a_short_file_without_its_secrets() {
+    let project = Project::new();
+    let key = format!("sk-{}", "a".repeat(40));
+    project.file("short.py", &format!("KEY = '{key}'\nsum = 1\n"));
+    project.file("long.py", &"x = 1\n".repeat(61));
+    let edit = |path: &str, old: &str, new: &str| {
+        let args = json!({ "path": path, "old_text": old, "new_text": new }).to_string();
+        project.say(&["tools", "call", "edit_file", &args, "--approve", "all"])
+    };
+    let misfit = edit("short.py", "sum = 2", "sum = 3");
+    assert_ne!(misfit.code, 0);
+    let told = format!("{}{}", misfit.stdout, misfit.stderr);
+    assert!(told.contains("sum = 1") && told.contains("[redacted]") && !told.contains(&key), "{told}");
+
+    assert_eq!(edit("short.py", "", "sum = 4\n").code, 0, "a short file is written as a whole");
+    assert_eq!(std::fs::read_to_string(project.repo.path().join("short.py")).unwrap(), "sum = 4\n");
+    let long = edit("long.py", "", "x = 2\n");
+    assert!(long.code != 0 && !format!("{}{}", long.stdout, long.stderr).contains("x = 1"), "{long:?}");
+    assert_ne!(edit("short.py", "", "").code, 0, "nothing is no file");
+}
+
+#[test]
+fn a_refused_edit_is_not_asked_for_again() {
+    let project = Project::new();
+    project.config("[agents.editor]\ndescription = \"edits\"\ntools = [\"read_file\", \"edit_file\"]\n");
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    calls = [{ name = "read_file", args = { path = "calc.py" } }]
+    [[reply]]
+    calls = [{ name = "edit_file", args = { path = "calc.py", old_text = "a - b", new_text = "a + b" } }]
+    [[reply]]
+    expect = ["APPROVAL_DENIED"]
+    text = "I leave it."
+    "#;
+    let (code, events) = project.events(script, &["--agent", "editor", "--approve", "never"]);
+    assert_eq!(code, 0, "{events:#?}");
+    assert!(of_type(&events, "feedback").is_empty(), "a person said no, so nothing is missing");
+    assert!(calc(&project).contains("a - b"));
 }
 
 #[test]

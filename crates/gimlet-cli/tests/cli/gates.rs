@@ -15,6 +15,8 @@ calls = [{ name = "read_file", args = { path = "calc.py" } }]
 text = "It subtracts. Done."
 [[reply]]
 expect = ["nothing was changed"]
+text = "I would rather not."
+[[reply]]
 text = "I will not change it."
 "#;
 
@@ -27,11 +29,11 @@ fn run(project: &Project, task: &str, script: &str, more: &[&str]) -> (i32, Vec<
 }
 
 #[test]
-fn a_lazy_answer_is_refused_twice_and_then_taken_with_a_note() {
+fn a_lazy_answer_is_refused_twice_for_one_reason_and_then_taken_with_a_note() {
     let (code, events) = run(&Project::new(), "Fix the bug in calc.py.", LAZY, &[]);
     assert_eq!(code, 0, "{events:#?}");
     let refused: Vec<_> = of_type(&events, "feedback").iter().map(|event| event["reason"].clone()).collect();
-    assert_eq!(refused, [json!("answer_refused"), json!("answer_refused")]);
+    assert_eq!(refused, vec![json!("answer_refused"); 3], "once for not looking, twice for not changing");
     let finished = of_type(&events, "run.finished")[0];
     assert_eq!(finished["answer"], "I will not change it.");
     assert!(finished["notes"][0].as_str().unwrap().contains("nothing was changed"), "{finished}");
@@ -46,7 +48,7 @@ fn an_answer_that_is_refused_is_marked_and_never_printed_as_one() {
     let said = project.say(&["--model", &model, task]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "I will not change it.\n"), "{}", said.stderr);
     let told = |text: &str| text.lines().filter(|line| line.starts_with("not accepted: ")).count();
-    assert_eq!(told(&said.stderr), 2, "{}", said.stderr);
+    assert_eq!(told(&said.stderr), 3, "{}", said.stderr);
 
     let project = Project::new();
     let model = project.script(LAZY);
@@ -54,8 +56,8 @@ fn an_answer_that_is_refused_is_marked_and_never_printed_as_one() {
     assert_eq!(terminal.end(), 0);
     terminal.wait_for("I will not change it.");
     let shown = terminal.shown();
-    let order =
-        ["It subtracts. Done.", "not accepted: ", "It subtracts. Done.", "not accepted: ", "I will not"];
+    let (refused, told) = ("not accepted: ", "It subtracts. Done.");
+    let order = [told, refused, told, refused, "I would rather not.", refused, "I will not"];
     let mut rest = shown.as_str();
     for text in order {
         let at = rest.find(text).unwrap_or_else(|| panic!("{text:?} is missing or out of order:\n{shown}"));

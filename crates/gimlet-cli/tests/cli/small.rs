@@ -146,6 +146,41 @@ async fn a_very_small_model_is_shown_the_files_and_held_until_it_has_looked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_very_small_model_changes_a_file_in_one_step_and_it_can_be_undone() {
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    text = '{"name": "read_file", "arguments": {"path": "calc.py"}}'
+    [[reply]]
+    text = "It subtracts."
+    [[reply]]
+    expect = ["nothing was changed: call edit_file"]
+    text = '{"name": "edit_file", "arguments": {"path": "calc.py", "old_text": "a - b", "new_text": "a + b"}}'
+    [[reply]]
+    expect = ["patch_"]
+    text = '{"name": "run_cmd", "arguments": {"cmd": "cat calc.py"}}'
+    [[reply]]
+    text = "It adds now."
+    "#;
+    let server = server(script, "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 8192).await;
+    let url = server.url();
+    let name = "llamacpp/qwen2.5-coder-1.5b-instruct-q4_k_m";
+    let task = "Fix the bug in calc.py.";
+    let (project, said) =
+        say(Project::new(), &["-m", name, "--api-base", &url, "--approve", "all", task]).await;
+    assert_eq!((said.code, said.stdout.as_str()), (0, "It adds now.\n"), "{}", said.stderr);
+    let requests = server.requests();
+    let actions = schema(&requests[0]).unwrap()["oneOf"].as_array().unwrap();
+    let names: Vec<&str> =
+        actions.iter().filter_map(|action| action["properties"]["name"]["const"].as_str()).collect();
+    assert!(names.contains(&"edit_file") && !names.contains(&"propose_patch"), "{names:?}");
+    let calc = || std::fs::read_to_string(project.repo.path().join("calc.py")).unwrap();
+    assert!(calc().contains("return a + b\n"), "{}", calc());
+    assert_eq!(project.say(&["runs", "undo", "last"]).code, 0);
+    assert!(calc().contains("return a - b\n"), "{}", calc());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_grade_is_kept_and_decides() {
     // Never a call of its own, natively or as JSON, but good code: three rounds of four tasks.
     let round = r#"

@@ -83,14 +83,22 @@ impl Session {
             .map_err(|deep| syntax_error(deep.line, deep.message.to_owned()))?;
         match source::bindings(code).into_iter().find(|binding| self.protected.contains(&binding.name)) {
             Some(binding) => {
-                let name = binding.name;
-                Err(syntax_error(
-                    binding.line,
+                let (name, line) = (binding.name, code.split('\n').nth(binding.line as usize - 1));
+                let defines = ["def ", "async def ", "class "];
+                let message = if line
+                    .is_some_and(|line| defines.iter().any(|word| line.trim().starts_with(word)))
+                {
                     format!(
-                        "cannot assign to '{name}': it is a tool and ready to call; choose another name for \
-                         what is new, such as '{name}_result'"
-                    ),
-                ))
+                        "cannot define '{name}': it is a tool and ready to call; leave this definition out and call \
+                         {name}(...)"
+                    )
+                } else {
+                    format!(
+                        "cannot assign to '{name}': it is a tool and ready to call; choose another name for what is \
+                         new, such as '{name}_result'"
+                    )
+                };
+                Err(syntax_error(binding.line, message))
             }
             None => Ok(()),
         }

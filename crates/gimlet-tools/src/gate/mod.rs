@@ -11,15 +11,20 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::hook::{Check, Facts};
-use gimlet::tool::code;
+use gimlet::tool::{TypedTool, code};
 use gimlet::work::{CommandWork, Verification, Work};
 
 pub use wording::{Wish, wish};
 
-/// The tool without which nothing can be changed, so nothing is asked for.
-const CHANGE_TOOL: &str = "apply_patch";
+use crate::apply_patch::ApplyPatch;
+use crate::edit_file::EditFile;
+use crate::run_cmd::RunCmd;
+use crate::run_tests::RunTests;
+
+/// The tools without which nothing can be changed, so nothing is asked for.
+const CHANGE_TOOLS: [&str; 2] = [ApplyPatch::NAME, EditFile::NAME];
 /// The tools that try a change.
-const CHECK_TOOLS: [&str; 2] = ["run_tests", "run_cmd"];
+const CHECK_TOOLS: [&str; 2] = [RunTests::NAME, RunCmd::NAME];
 
 /// Whether a command only looks or tests. One that may do more can be the change that was asked for.
 pub type LooksOnly = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -41,11 +46,30 @@ impl Check for Gate {
 /// Whether a change is what the task is about. A question is none, whatever the model did about it; where the wording
 /// says neither, a proposed or applied patch shows what was meant.
 fn is_change(facts: &Facts<'_>) -> bool {
-    let able = facts.tools.iter().any(|tool| tool == CHANGE_TOOL);
-    able && match wish(facts.task) {
-        Wish::Change => true,
-        Wish::Question => false,
-        Wish::Unclear => !facts.work.patches.proposed.is_empty() || !facts.work.files_changed.is_empty(),
+    has_any(facts.tools, &CHANGE_TOOLS)
+        && match wish(facts.task) {
+            Wish::Change => true,
+            Wish::Question => false,
+            Wish::Unclear => !facts.work.patches.proposed.is_empty() || !facts.work.files_changed.is_empty(),
+        }
+}
+
+fn has_any(tools: &[String], names: &[&str]) -> bool {
+    tools.iter().any(|tool| names.contains(&tool.as_str()))
+}
+
+/// How a file is changed, and how a new one is made, with the tools there are.
+fn ways(tools: &[String]) -> [&'static str; 2] {
+    if has_any(tools, &[EditFile::NAME]) {
+        [
+            "call edit_file with the lines as they are and as they shall be",
+            "call edit_file with an empty old_text",
+        ]
+    } else {
+        [
+            "call propose_patch with the lines as they are and as they shall be, then apply_patch",
+            "call propose_patch with an empty original_content",
+        ]
     }
 }
 
@@ -53,12 +77,11 @@ impl Gate {
     /// The first thing that is missing, in words for the model. One at a time: a small model does one thing at a time.
     fn missing(&self, facts: &Facts<'_>) -> Option<String> {
         let work = facts.work;
+        let [change, make] = ways(facts.tools);
         if work.files_read.is_empty() && !self.has_changed(work) {
-            return Some(
-                "you have not looked at any file: read the one the task is about, or, if it is to be a new file, \
-                 call propose_patch with an empty original_content"
-                    .into(),
-            );
+            return Some(format!(
+                "you have not looked at any file: read the one the task is about, or, if it is to be a new file, {make}"
+            ));
         }
         if !self.has_changed(work) {
             let open = work.patches.proposed.iter().find(|patch| !work.patches.applied.contains(*patch));
@@ -67,13 +90,13 @@ impl Gate {
                     format!("{patch} was proposed and not applied: call apply_patch with this patch_id")
                 }
                 None => {
-                    "the task asks for a change and nothing was changed: call propose_patch with the lines as \
-                         they are and as they shall be, then apply_patch; or say why no change is needed"
-                        .into()
+                    format!(
+                        "the task asks for a change and nothing was changed: {change}; or say why no change is needed"
+                    )
                 }
             });
         }
-        let can_check = facts.tools.iter().any(|tool| CHECK_TOOLS.contains(&tool.as_str()));
+        let can_check = has_any(facts.tools, &CHECK_TOOLS);
         match work.verification {
             Verification::Missing if can_check => Some(
                 "files were changed and nothing was run since: call run_tests, or run_cmd with a command that \
@@ -142,6 +165,9 @@ mod tests {
         assert_eq!(judged("What does this do?", &ALL, &work), None);
         assert_eq!(judged("Fix the failing test.", &["read_file"], &work), None);
         assert_eq!(judged("Something else entirely", &ALL, &work), None);
+        assert!(
+            judged("Fix the failing test.", &["edit_file"], &work).unwrap().contains("an empty old_text")
+        );
         let mut proposed = Work::default();
         proposed.patches.proposed.insert("patch_1".into());
         assert_eq!(judged("What would a fix look like?", &ALL, &proposed), None);

@@ -59,6 +59,11 @@ pub(super) fn load(root: &Root, path: &str) -> Result<Option<FileState>, ToolErr
     }
 }
 
+/// The text of a file that may be written, or none.
+pub(crate) fn text_of(root: &Root, file_path: &str) -> Result<Option<String>, ToolError> {
+    Ok(load(root, &Project(root).locate(file_path)?)?.map(|state| state.text))
+}
+
 /// Proposes what a unified diff wants.
 pub fn propose_diff(root: &Root, intent: &str, diff: &str) -> Result<Proposal, ToolError> {
     let diffs = read(diff).map_err(|error| unreadable(&error))?;
@@ -97,7 +102,7 @@ pub fn propose_texts(
         None => return Err(no_plan(PlanError::Missing(path))),
         Some(state) if state.text == original => Some(FileState { text: new.into(), mode: state.mode }),
         Some(_) if original.trim().is_empty() => {
-            let message = format!("{path} is not empty: original_content must be the lines to replace");
+            let message = format!("{path} is not empty: the lines to replace must be given");
             return Err(ToolError::failed(code::INVALID_DIFF, message).with("path", path));
         }
         Some(_) => None,
@@ -111,11 +116,37 @@ pub fn propose_texts(
     }
     let diff = FileDiff {
         old: Some(path.clone()),
-        new: Some(path),
+        new: Some(path.clone()),
         hunks: vec![Hunk::new(lines_between(original, new))],
         ..FileDiff::default()
     };
-    Ok(proposal(intent, plan(&[diff], &Project(root)).map_err(no_plan)?))
+    match plan(&[diff], &Project(root)) {
+        Ok(plan) => Ok(proposal(intent, plan)),
+        Err(error) => match before.and_then(|before| within_a_line(before, original, new)) {
+            Some((before, after)) if is_not_found(&error) => {
+                let change =
+                    FileChange { path, renamed_from: None, before: Some(before), after: Some(after) };
+                Ok(proposal(intent, Plan { changes: vec![change], notes: Vec::new() }))
+            }
+            Some(_) | None => Err(no_plan(error)),
+        },
+    }
+}
+
+fn is_not_found(error: &PlanError<ToolError>) -> bool {
+    matches!(error, PlanError::Hunk { error: HunkError::NotFound { .. }, .. })
+}
+
+/// A file before and after a part of a line, which occurs once in it, is replaced.
+fn within_a_line(before: FileState, original: &str, new: &str) -> Option<(FileState, FileState)> {
+    let mut found = before.text.match_indices(original);
+    let (at, _) = found.next()?;
+    if found.next().is_some() || original.contains('\n') || original == new {
+        return None;
+    }
+    let (head, tail) = (&before.text[..at], &before.text[at + original.len()..]);
+    let after = FileState { text: format!("{head}{new}{tail}"), mode: before.mode };
+    Some((before, after))
 }
 
 /// The lines of both texts as one hunk.

@@ -16,7 +16,7 @@ mod validate;
 mod write;
 
 pub use apply::{Applied, HunkError, apply};
-pub(crate) use files::named_files;
+pub(crate) use files::{named_files, text_of};
 pub use files::{propose_diff, propose_texts};
 pub use plan::{Files, Plan, PlanError, plan};
 pub use proposals::{PatchEntry, PatchLog, Patches, Proposal, Stage};

@@ -26,7 +26,11 @@ impl Layer for Approve {
         async move {
             match self.tool.effects(&pass.call.args) {
                 Ok(effects) => pass.effects = effects,
-                Err(ToolError::Failed(failure)) => return Outcome::Failed(failure),
+                Err(ToolError::Failed(mut failure)) => {
+                    // The tool was not called, so the layer that cleans its words never sees these.
+                    pass.services.redactor.clean_failure(&mut failure);
+                    return Outcome::Failed(failure);
+                }
                 Err(ToolError::Suspended(suspension)) => return Outcome::Suspended(suspension),
                 Err(ToolError::Fatal(message)) => return Outcome::Fatal(message),
             }

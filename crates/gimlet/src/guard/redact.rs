@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::{Done, Layer, Outcome, Pass};
-use crate::tool::{Tool, ToolCx, ToolError, code};
+use crate::tool::{Tool, ToolCx, ToolError, ToolFailure, code};
 
 pub(super) struct Redact {
     pub tool: Arc<dyn Tool>,
@@ -21,6 +21,7 @@ impl Layer for Redact {
             let cx = ToolCx {
                 cancel: pass.cancel.clone(),
                 id: pass.call.id.clone(),
+                effects: pass.effects.clone(),
                 services: pass.services.clone(),
             };
             let redactor = &pass.services.redactor;
@@ -32,8 +33,7 @@ impl Layer for Redact {
                     Outcome::Done(Done { value, ..Done::default() })
                 }
                 Ok(Err(ToolError::Failed(mut failure))) => {
-                    failure.message = redactor.clean_text(&failure.message).into_owned();
-                    failure.context.values_mut().for_each(|value| redactor.clean(value));
+                    redactor.clean_failure(&mut failure);
                     Outcome::Failed(failure)
                 }
                 Ok(Err(ToolError::Suspended(suspension))) => Outcome::Suspended(suspension),
@@ -97,6 +97,12 @@ impl Redactor {
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
         Redactor { secrets }
+    }
+
+    /// Cleans what a failed call tells.
+    pub(super) fn clean_failure(&self, failure: &mut ToolFailure) {
+        failure.message = self.clean_text(&failure.message).into_owned();
+        failure.context.values_mut().for_each(|value| self.clean(value));
     }
 
     /// Cleans every text in a value, keys of objects included.

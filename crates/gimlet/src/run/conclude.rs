@@ -67,10 +67,13 @@ impl Run {
     /// Puts an answer to the checks.
     async fn judge(&self, answer: String, value: Option<Value>) -> Result<Next, StoreError> {
         let journal = &self.services.journal;
-        let (refusals, most) = journal.with_state(|state| (state.refusals, state.limits.max_refusals));
         let missing = self.missing(&answer).await;
-        if !missing.is_empty() && refusals < most {
-            let text = format!("That answer is not accepted yet:\n- {}\nGo on.", missing.join("\n- "));
+        let text = format!("That answer is not accepted yet:\n- {}\nGo on.", missing.join("\n- "));
+        let is_given_up = journal.with_state(|state| {
+            let again = state.refused.as_ref().filter(|refused| refused.text == text);
+            again.map_or(0, |refused| refused.times) >= state.limits.max_refusals
+        });
+        if !missing.is_empty() && !is_given_up {
             journal.append(EventKind::Feedback { reason: FeedbackReason::AnswerRefused, text }).await?;
             return Ok(Next::Go);
         }

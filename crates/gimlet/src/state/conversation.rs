@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{CallRecord, CallStatus, Phase, State};
+use super::{CallRecord, CallStatus, Phase, Refused, State};
 use crate::action::out_of_steps;
 use crate::context::diary::Word;
 use crate::context::prune::{own_text, shown};
@@ -163,8 +163,9 @@ impl State {
     pub(super) fn feed_back(&mut self, reason: FeedbackReason, text: &str) {
         match reason {
             FeedbackReason::AnswerRefused => {
-                self.refusals += 1;
-                self.refused_after = Some(self.history.len());
+                let before = self.refused.take().filter(|refused| refused.text == text);
+                let times = before.map_or(1, |refused| refused.times + 1);
+                self.refused = Some(Refused { text: text.to_owned(), times, after: self.history.len() });
             }
             FeedbackReason::AnswerMisshapen => self.misshapen += 1,
             FeedbackReason::LastAnswer => {

@@ -100,8 +100,7 @@ impl State {
             text.clone_into(&mut self.task);
             self.before_task = self.history.len();
             self.work = Work::default();
-            self.refusals = 0;
-            self.refused_after = None;
+            self.refused = None;
             self.misshapen = 0;
             self.malformed = 0;
             self.closing = None;
