@@ -49,7 +49,10 @@ impl Isolation {
             CommandProfile::WorkspaceWrite => Profile::WorkspaceWrite,
             CommandProfile::Unrestricted => {
                 let why = "commands run without a jail, as was asked for";
-                return Ok(Isolation { validator: validator(root, settings, None)?, ..Isolation::none(why) });
+                return Ok(Isolation {
+                    validator: validator(root, settings, None)?,
+                    ..Isolation::none(root, why)
+                });
             }
             CommandProfile::Docker => {
                 let runner = Arc::new(DockerRunner::new(docker_in(root, settings)?));
@@ -69,7 +72,7 @@ impl Isolation {
             Err(why) => {
                 let missing =
                     format!("there is no jail, so every command asks: {why} (hint: {})", why.hint());
-                let none = Isolation::none(&format!("there is no jail around it: {why}"));
+                let none = Isolation::none(root, &format!("there is no jail around it: {why}"));
                 let validator = validator(root, settings, None)?;
                 Isolation { permissions, validator, missing: Some(missing), ..none }
             }
@@ -77,11 +80,11 @@ impl Isolation {
     }
 
     /// Nothing is confined, and therefore every command asks.
-    pub(crate) fn none(why: &str) -> Isolation {
+    pub(crate) fn none(root: &Path, why: &str) -> Isolation {
         Isolation {
             runner: Arc::new(HostRunner),
             permissions: Permissions { profile: Profile::Unrestricted, ..Permissions::default() },
-            validator: Arc::new(ScratchValidator { environment: environment() }),
+            validator: Arc::new(scratch_validator(root)),
             unconfined: Some(why.to_owned()),
             missing: None,
         }
@@ -114,7 +117,7 @@ fn validator(
         tested(Arc::new(DockerValidator::new(config.clone())), Arc::new(DockerRunner::new(config)))
     };
     let on_host = || -> anyhow::Result<Arc<dyn PatchValidator>> {
-        let scratch = Arc::new(ScratchValidator { environment: environment() });
+        let scratch = Arc::new(scratch_validator(root));
         match (&tests, jailed) {
             (None, _) => Ok(scratch),
             (Some(_), Some(jailed)) => Ok(tested(scratch, jailed)),
@@ -138,6 +141,11 @@ fn validator(
             Err(why) => Ok(Arc::new(NotInDocker::new(on_host()?, why.to_string()))),
         },
     }
+}
+
+/// Git's check on the host, where the project's own programs are not to be taken for it.
+fn scratch_validator(root: &Path) -> ScratchValidator {
+    ScratchValidator { environment: environment().outside(root) }
 }
 
 /// Python in containers, each with a copy of the project.
@@ -202,7 +210,7 @@ fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<Jail
         helper: helper(&own, root),
         found,
         home: user_home(),
-        hidden: own_files().into_iter().collect(),
+        hidden: own_files().into_iter().chain(jail::system_secrets().iter().cloned()).collect(),
         cache: cache(root),
         limits: limits(&settings.sandbox.jail),
     })
@@ -239,10 +247,20 @@ fn own_files() -> Option<PathBuf> {
     })
 }
 
-/// The person's home, if it is a folder that exists.
+/// The person's home, if it is a folder that exists: what `HOME` says, or else the list of users.
 fn user_home() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from)?;
-    home.canonicalize().ok().filter(|home| home.parent().is_some())
+    let real = |home: PathBuf| home.canonicalize().ok().filter(|home| home.parent().is_some());
+    std::env::var_os("HOME").map(PathBuf::from).and_then(real).or_else(|| real(listed_home()?))
+}
+
+/// The home of this process's user in the list of users.
+fn listed_home() -> Option<PathBuf> {
+    let (users, own) = (std::fs::read_to_string("/etc/passwd").ok()?, rustix::process::geteuid().as_raw());
+    let of_own = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.get(2)?.parse() == Ok(own)).then(|| fields.get(5).map(PathBuf::from))?
+    };
+    users.lines().find_map(of_own)
 }
 
 /// A folder of the project's own among the person's caches.

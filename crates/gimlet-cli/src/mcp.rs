@@ -6,7 +6,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use gimlet::command::Environment;
 use gimlet::tool::Tool;
 use gimlet_mcp::config::{Author, Section, ServerConfig, Surroundings, read_json, read_toml, resolve};
 use gimlet_mcp::{Ground, McpError, Reaper, Servers, Voice};
@@ -15,7 +14,7 @@ use crate::args::RunOptions;
 use crate::config::{Settings, Source, Standing, read_small, shown};
 use crate::exit::UsageError;
 use crate::style::{DIM, WARNING};
-use crate::world;
+use crate::{isolation, world};
 
 /// Files of a project in the format that other clients read, too.
 const PROJECT_FILES: &[&str] = &["mcp.json", ".mcp.json"];
@@ -123,9 +122,10 @@ impl Named {
     }
 }
 
-/// What servers are started with.
+/// What servers are started with. They run outside of the jail, so none is looked for where a jailed command can write; one
+/// that is named with its path is taken from there.
 pub(crate) fn ground(root: &Path, voice: Voice) -> Ground {
-    let environment = Environment::allowed(std::env::vars_os());
+    let environment = isolation::environment().outside(root);
     let environment: BTreeMap<_, _> =
         environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     Ground { environment, cwd: root.to_owned(), reaper: reaper().clone(), voice }

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::isolation;
+
 /// When the first commit was made, in seconds; each further one is a day later.
 const FIRST_COMMIT: u64 = 1_767_261_600;
 const DAY: u64 = 24 * 60 * 60;
@@ -50,10 +52,9 @@ pub(crate) fn apply(path: &Path, patch: &str) -> anyhow::Result<()> {
 
 fn git(path: &Path, args: &[&str], signature: Option<&Signature<'_>>, input: &str) -> anyhow::Result<()> {
     let mut command = Command::new("git");
-    // The caller's own repository must not leak in, whatever started this program.
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"] {
-        command.env_remove(name);
-    }
+    // The caller's own repository must not leak in, whatever started this program, nor a git of the project it is in.
+    let project = std::env::current_dir().unwrap_or_else(|_| path.to_owned());
+    command.env_clear().envs(isolation::environment().outside(&project).iter());
     if let Some(Signature { author, seconds }) = signature {
         for role in ["AUTHOR", "COMMITTER"] {
             command

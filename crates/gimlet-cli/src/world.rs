@@ -66,7 +66,11 @@ impl Place {
 
     /// The same folder for a look at tools and rules: nothing is run, so nobody asks the machine for a jail.
     pub(crate) fn to_look_at(settings: &Settings) -> anyhow::Result<Place> {
-        let place = Place::at(&settings.root, settings.bounds(), Isolation::none("nothing is run here"))?;
+        let place = Place::at(
+            &settings.root,
+            settings.bounds(),
+            Isolation::none(&settings.root, "nothing is run here"),
+        )?;
         Ok(Place { memory: memory::to_look_at(settings)?, ..place })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gimlet::command::{
     Captured, Command, CommandRunner, End, Environment, Finished, Invocation, Missing, Permission,
-    Permissions,
+    Permissions, Profile,
 };
 use gimlet::effect::Effect;
 use gimlet::tool::{Keep, Manner, ToolCx, ToolError, TypedTool, code as core};
@@ -96,11 +96,11 @@ impl TypedTool for RunCmd {
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
-        Ok(effects(checked(&input.cmd)?, &input.permissions))
+        Ok(effects(&self.shell, checked(&input.cmd)?, &input.permissions))
     }
 
     fn preview(&self, input: &Input) -> Option<String> {
-        Some(preview(&self.shell, &input.cmd))
+        Some(preview(&self.shell, &input.cmd, &input.permissions))
     }
 
     async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
@@ -117,18 +117,20 @@ pub(crate) fn manner() -> Manner {
 }
 
 /// What a person sees before agreeing.
-pub(crate) fn preview(shell: &Shell, cmd: &str) -> String {
+pub(crate) fn preview(shell: &Shell, cmd: &str, asked: &[Permission]) -> String {
     let how = match invocation(cmd) {
         Invocation::Direct(_) => "without a shell",
         Invocation::Shell(_) => "by /bin/sh",
     };
-    format!("{cmd}\n(in {}, {how}, {})", shell.root.path().display(), shell.runner.name())
+    let is_free = asked.contains(&Permission::Unrestricted);
+    let place = if is_free { "without a jail" } else { shell.runner.name() };
+    format!("{cmd}\n(in {}, {how}, {place})", shell.root.path().display())
 }
 
 /// What a command would do: run, and whatever it needs beyond what every command may.
-pub(crate) fn effects(cmd: &str, asked: &[Permission]) -> Vec<Effect> {
+pub(crate) fn effects(shell: &Shell, cmd: &str, asked: &[Permission]) -> Vec<Effect> {
     let mut effects = vec![Effect::Run { command: cmd.into(), cwd: PathBuf::new() }];
-    effects.extend(needed(cmd, asked).into_iter().map(|permission| match permission {
+    effects.extend(needed(shell, cmd, asked).into_iter().map(|permission| match permission {
         Permission::Network => Effect::Network { host: "any".into() },
         Permission::WriteGit => Effect::Opaque { what: "change .git".into() },
         Permission::WriteWorkspace => Effect::Opaque { what: "change files of the project".into() },
@@ -138,7 +140,7 @@ pub(crate) fn effects(cmd: &str, asked: &[Permission]) -> Vec<Effect> {
 }
 
 /// The permissions a command is to have: what was asked for, and what a git command cannot do without.
-fn needed(cmd: &str, asked: &[Permission]) -> Vec<Permission> {
+fn needed(shell: &Shell, cmd: &str, asked: &[Permission]) -> Vec<Permission> {
     const NETWORK: &[&str] = &["clone", "fetch", "ls-remote", "pull", "push"];
     const WRITING: &[&str] = &[
         "add",
@@ -181,6 +183,10 @@ fn needed(cmd: &str, asked: &[Permission]) -> Vec<Permission> {
         needed.extend(is_one_of(WRITING).then_some(Permission::WriteGit));
         needed.extend(is_one_of(NETWORK).then_some(Permission::Network));
     }
+    // Where nothing is written, `.git` is not either, and git writes files with it.
+    if shell.permissions.profile == Profile::ReadOnly && needed.contains(&Permission::WriteGit) {
+        needed.push(Permission::WriteWorkspace);
+    }
     needed.sort();
     needed.dedup();
     needed
@@ -193,7 +199,7 @@ pub(crate) async fn tell_missing(output: &Output, cx: &ToolCx) {
             Permission::WriteWorkspace => "to change the project",
             Permission::WriteGit => "to change .git and the top of the project",
             Permission::Network => "to use the network",
-            Permission::Unrestricted => "to touch files outside the project",
+            Permission::Unrestricted => "to touch files outside the project, or those it protects",
         };
         cx.notice(format!("the jail did not allow `{}` {permission}: {}", output.cmd, missing.because)).await;
     }
@@ -226,7 +232,7 @@ pub async fn run(
         environment: shell.environment.clone().with("TERM", "dumb").with("NO_COLOR", "1"),
         timeout: shell.runner.limit(wanted),
         keep: KEPT_BYTES,
-        permissions: needed(cmd, asked).into_iter().fold(shell.permissions, Permissions::with),
+        permissions: needed(shell, cmd, asked).into_iter().fold(shell.permissions, Permissions::with),
     };
     let finished = shell.runner.run(&command, cancel).await.map_err(|error| {
         ToolError::failed(code::CMD_FAILED, format!("the command cannot be started: {error}"))

@@ -47,11 +47,11 @@ impl TypedTool for RunTests {
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
-        Ok(effects(&command(&self.shell.root, input)?, &input.permissions))
+        Ok(effects(&self.shell, &command(&self.shell.root, input)?, &input.permissions))
     }
 
     fn preview(&self, input: &Input) -> Option<String> {
-        Some(preview(&self.shell, &command(&self.shell.root, input).ok()?))
+        Some(preview(&self.shell, &command(&self.shell.root, input).ok()?, &input.permissions))
     }
 
     async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {

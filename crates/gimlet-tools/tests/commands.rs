@@ -5,11 +5,11 @@ use std::fs;
 use std::io::Read;
 use std::sync::Arc;
 
-use gimlet::command::{Environment, Invocation, Permissions};
-use gimlet::tool::ToolError;
+use gimlet::command::{Environment, Invocation, Permission, Permissions};
+use gimlet::tool::{ToolError, TypedTool};
 use gimlet_tools::Root;
 use gimlet_tools::command::{HostRunner, invocation};
-use gimlet_tools::run_cmd::{Output, Shell, run};
+use gimlet_tools::run_cmd::{Input, Output, RunCmd, Shell, run};
 use tokio_util::sync::CancellationToken;
 
 fn shell() -> (tempfile::TempDir, Shell) {
@@ -182,5 +182,41 @@ proptest::proptest! {
             let said: Vec<&str> = said.split_terminator('\0').collect();
             proptest::prop_assert_eq!(said, words, "{}", text);
         }
+    }
+}
+
+#[test]
+fn no_program_is_looked_for_in_the_project() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().canonicalize().unwrap();
+    for folder in ["project/.venv/bin", "tools/bin"] {
+        std::fs::create_dir_all(base.join(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink(base.join("project"), base.join("alias")).unwrap();
+    std::os::unix::fs::symlink(base.join("tools"), base.join("project/link")).unwrap();
+    let [tools, inside, alias, link, gone] =
+        ["tools/bin", "project/.venv/bin", "alias/.venv/bin", "project/link/bin", "alias/gone"]
+            .map(|name| base.join(name).display().to_string());
+    for (given, kept) in [
+        (format!("{inside}:{tools}:{alias}:{link}:{gone}"), tools.as_str()),
+        (format!(":{tools}::.:bin:project"), &tools),
+        (format!("{tools}/../../project/.venv/bin:{tools}"), &tools),
+        (inside.clone(), "/nonexistent"),
+        (String::new(), "/nonexistent"),
+    ] {
+        let environment = Environment::allowed([("PATH", &given)]).outside(&base.join("alias"));
+        assert_eq!(environment, Environment::allowed([("PATH", kept)]), "{given}");
+    }
+    assert_eq!(Environment::default().outside(&base), Environment::default());
+}
+
+#[test]
+fn a_person_sees_where_a_command_would_run() {
+    let (_temp, shell) = shell();
+    let tool = RunCmd { shell };
+    for (permissions, place) in [(vec![], "host"), (vec![Permission::Unrestricted], "without a jail")] {
+        let input = Input { cmd: "ls".into(), timeout: 1, permissions };
+        let shown = tool.preview(&input).unwrap();
+        assert!(shown.ends_with(&format!(", without a shell, {place})")), "{shown}");
     }
 }

@@ -122,7 +122,7 @@ fn place(events: &[Event]) -> anyhow::Result<Place> {
         .canonicalize()
         .map_err(|error| UsageError::new(format!("the run worked in {}: {error}", root.display())))?;
     // Settings are not read: a run that broke them must be taken back too. No command runs here.
-    Place::at(&path, Bounds::default(), Isolation::none("nothing is run"))
+    Place::at(&path, Bounds::default(), Isolation::none(&path, "nothing is run"))
 }
 
 /// What is to be taken back, newest first.

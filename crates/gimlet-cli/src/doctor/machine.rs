@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use gimlet_tools::git::guarded;
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::Row;
 use crate::config::{Origin, Settings, secrets, shown};
-use crate::home;
 use crate::team::check;
+use crate::{home, isolation};
 
 /// Patience with another program or server.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -113,10 +114,14 @@ fn size(bytes: u64) -> String {
 
 /// Git, and whether the folder is a repository.
 pub(super) async fn git(root: &Path) -> Row {
-    let Some(version) = output("git", &["--version"], root).await else {
-        return Row::bad("git", "not found", "install git");
+    let Some(version) = git_says(&["--version"], root).await else {
+        return Row::bad(
+            "git",
+            "not found",
+            "install git; PATH's folders inside the project are not searched",
+        );
     };
-    match output("git", &["rev-parse", "--show-toplevel"], root).await {
+    match git_says(&["rev-parse", "--show-toplevel"], root).await {
         Some(_) => Row::good("git", format!("{version}; this folder is in a repository")),
         None => Row::weak(
             "git",
@@ -148,10 +153,12 @@ pub(super) async fn collector(settings: &Settings) -> Row {
     }
 }
 
-/// What a program prints on one line, if it runs and succeeds.
-async fn output(program: &str, args: &[&str], folder: &Path) -> Option<String> {
-    let mut command = Command::new(program);
-    command.args(args).current_dir(folder).stdin(std::process::Stdio::null()).kill_on_drop(true);
+/// What git prints on one line, if it runs and succeeds.
+async fn git_says(args: &[&str], root: &Path) -> Option<String> {
+    let environment = guarded(isolation::environment().outside(root), &[]);
+    let mut command = Command::new("git");
+    command.args(args).current_dir(root).env_clear().envs(environment.iter());
+    command.stdin(std::process::Stdio::null()).kill_on_drop(true);
     let output = timeout(PATIENCE, command.output()).await.ok()?.ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)

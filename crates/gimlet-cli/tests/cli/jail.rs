@@ -1,5 +1,7 @@
 //! The jail around commands, through the real binary: each mechanism, and where the tests run as root also as nobody.
 
+mod planted;
+
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -12,16 +14,18 @@ use serde_json::{Value, json};
 
 const NOBODY: u32 = 65534;
 const SECRET: &str = "TOPSECRET";
+/// Of the environment. Not the same as in files: gimlet leaves it out of all it prints, whoever has read it.
+const TOKEN: &str = "TOPTOKEN";
 
 /// A project beside a home with secrets in it.
-struct Scene {
-    folder: tempfile::TempDir,
-    jail: &'static str,
-    user: Option<u32>,
+pub(crate) struct Scene {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) jail: &'static str,
+    pub(crate) user: Option<u32>,
 }
 
 /// Every mechanism as every user that can be tried here.
-fn scenes() -> Vec<Scene> {
+pub(crate) fn scenes() -> Vec<Scene> {
     let has_bubblewrap = Path::new("/usr/bin/bwrap").exists();
     assert!(has_bubblewrap || std::env::var_os("CI").is_none(), "bubblewrap is needed on CI");
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
@@ -57,11 +61,11 @@ impl Scene {
         scene
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn gimlet(&self, args: &[&str]) -> Command {
+    pub(crate) fn gimlet(&self, args: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("gimlet"));
         command
             .args(args)
@@ -70,7 +74,7 @@ impl Scene {
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.path("home"))
             .env("GIMLET_HOME", self.path("gimlet"))
-            .env("SERVICE_TOKEN", SECRET)
+            .env("SERVICE_TOKEN", TOKEN)
             .env("SANDBOX_JAIL", self.jail)
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());
@@ -80,7 +84,7 @@ impl Scene {
         command
     }
 
-    fn call(&self, args: &Value, more: &[&str]) -> Value {
+    pub(crate) fn call(&self, args: &Value, more: &[&str]) -> Value {
         self.call_tool("run_cmd", args, more)
     }
 
@@ -95,20 +99,20 @@ impl Scene {
     }
 
     /// A command that runs a script: what is in it is the jail's business alone, no policy reads it.
-    fn script(&self, text: &str) -> String {
+    pub(crate) fn script(&self, text: &str) -> String {
         fs::write(self.path("project/src/script.sh"), text).unwrap();
         "sh src/script.sh".into()
     }
 
     /// Runs a script that was agreed to.
-    fn run(&self, script: &str) -> Value {
+    pub(crate) fn run(&self, script: &str) -> Value {
         let result = self.call(&json!({ "cmd": self.script(script) }), &["--approve", "all"]);
         assert!(result["exit"].is_number(), "{} as {:?}: {script}: {result}", self.jail, self.user);
         result
     }
 
     /// A command must fail, and say nothing that is secret.
-    fn refused(&self, cmd: &str) -> Value {
+    pub(crate) fn refused(&self, cmd: &str) -> Value {
         let result = self.run(cmd);
         let who = format!("{} as {:?}: {cmd}: {result}", self.jail, self.user);
         assert_ne!(result["exit"], 0, "{who}");
@@ -116,7 +120,7 @@ impl Scene {
         result
     }
 
-    fn allowed(&self, cmd: &str) -> Value {
+    pub(crate) fn allowed(&self, cmd: &str) -> Value {
         let result = self.run(cmd);
         assert_eq!(result["exit"], 0, "{} as {:?}: {cmd}: {result}", self.jail, self.user);
         result
@@ -143,7 +147,7 @@ fn runs(word: &str) -> bool {
     })
 }
 
-fn assert_gone(word: &str) {
+pub(crate) fn assert_gone(word: &str) {
     for _ in 0..200 {
         if !runs(word) {
             return;
@@ -168,7 +172,8 @@ fn secrets_stay_hidden() {
         scene.refused(&format!("cat {gimlet}/grants"));
         scene.refused(&format!("ls {gimlet}/"));
         scene.refused("cat /etc/shadow");
-        assert!(!scene.run("env").to_string().contains(SECRET));
+        let seen = scene.run("env").to_string();
+        assert!(!seen.contains(TOKEN) && !seen.contains("SERVICE_TOKEN"), "{seen}");
     }
 }
 
@@ -480,7 +485,7 @@ fn everything_ends_with_the_command() {
 }
 
 /// Whether programs for the jail can be written in Python here; CI has it.
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     let there = Path::new("/usr/bin/python3").exists();
     assert!(there || std::env::var_os("CI").is_none(), "Python is needed on CI");
     there

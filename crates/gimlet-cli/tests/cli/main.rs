@@ -18,6 +18,7 @@ mod guide;
 mod help;
 mod instructions;
 mod jail;
+mod jail_kernel;
 mod kill;
 mod mcp;
 mod memory;

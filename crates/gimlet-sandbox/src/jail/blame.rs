@@ -7,7 +7,7 @@ use gimlet::command::{End, Finished, GitFolder, Missing, Network, Permission, Pr
 
 use super::detect::Mechanism;
 use super::order::Order;
-use super::places::SYSTEM;
+use super::places::{self, SYSTEM};
 
 /// What programs say when there is no network.
 const NO_NETWORK: &[&str] = &[
@@ -39,6 +39,8 @@ const NO_ACCESS: &[&str] = &[
     "os error 13",
     "os error 30",
 ];
+/// What they say when they would take away what a mount stands on.
+const BUSY: &[&str] = &["device or resource busy", "ebusy", "os error 16"];
 /// What they say when it is not even seen.
 const NOT_SEEN: &[&str] = &["no such file or directory", "enoent", "os error 2", "not found"];
 /// How much of each stream is read: the reason is near the end.
@@ -61,13 +63,15 @@ pub(crate) fn missing(scene: &Scene<'_>, finished: &Finished) -> Vec<Missing> {
     let text =
         |bytes: &[u8]| String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(READ)..]).into_owned();
     let texts = [text(&finished.stderr.bytes), text(&finished.stdout.bytes)];
+    let kept = places::kept(&scene.order.root);
     let mut found: Vec<Missing> = Vec::new();
     for text in &texts {
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().enumerate() {
             // Some programs name the file a line or two before they say what was wrong with it.
             let before = || lines[at.saturating_sub(3)..=at].join(" ");
-            let Some(permission) = lacked(scene, line).or_else(|| lacked(scene, &before())) else { continue };
+            let lacked = |text: &str| lacked(scene, &kept, text);
+            let Some(permission) = lacked(line).or_else(|| lacked(&before())) else { continue };
             if !found.iter().any(|known| known.permission == permission) {
                 let because: String = line.trim().chars().take(200).collect();
                 found.push(Missing { permission, because });
@@ -77,18 +81,25 @@ pub(crate) fn missing(scene: &Scene<'_>, finished: &Finished) -> Vec<Missing> {
     found
 }
 
-fn lacked(scene: &Scene<'_>, line: &str) -> Option<Permission> {
+fn lacked(scene: &Scene<'_>, kept: &[PathBuf], line: &str) -> Option<Permission> {
     let lower = line.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| has_words(&lower, phrase));
     if scene.order.permissions.network == Network::Blocked && says(NO_NETWORK) {
         return Some(Permission::Network);
     }
+    let paths = paths(&scene.order.cwd, line);
+    let is_jailed = scene.order.permissions.profile != Profile::Unrestricted;
+    let is_kept = |path: &PathBuf| kept.iter().any(|kept| path.starts_with(kept));
+    let is_fixed = |path: &PathBuf| says(BUSY) && path.starts_with(&scene.order.root);
+    if is_jailed && paths.iter().any(|path| is_fixed(path) || (says(NO_ACCESS) && is_kept(path))) {
+        return Some(Permission::Unrestricted);
+    }
     if says(NO_ACCESS) {
-        return paths(&scene.order.cwd, line).iter().find_map(|path| refused(scene, &lower, path));
+        return paths.iter().find_map(|path| refused(scene, &lower, path));
     }
     // A file that is there, and yet is not: only a jail does that.
     let hidden = |path: &PathBuf| !is_shown(scene, path) && (scene.exists)(path);
-    (says(NOT_SEEN) && paths(&scene.order.cwd, line).iter().any(hidden)).then_some(Permission::Unrestricted)
+    (says(NOT_SEEN) && paths.iter().any(hidden)).then_some(Permission::Unrestricted)
 }
 
 /// Whether a text has these words, and not only as parts of others: a `FileNotFoundError` is no `ENOTFOUND`.
@@ -118,6 +129,7 @@ fn refused(scene: &Scene<'_>, line: &str, path: &Path) -> Option<Permission> {
     let git = first == Component::Normal(".git".as_ref());
     match (scene.order.permissions.profile, scene.order.permissions.git) {
         (Profile::Unrestricted, _) => None,
+        (Profile::ReadOnly, GitFolder::ReadOnly) if git => Some(Permission::WriteGit),
         (Profile::ReadOnly, _) => Some(Permission::WriteWorkspace),
         (Profile::WorkspaceWrite, GitFolder::Writable) => None,
         (Profile::WorkspaceWrite, GitFolder::ReadOnly) if git => Some(Permission::WriteGit),
@@ -234,14 +246,15 @@ mod tests {
                 "fatal: Unable to create '/srv/project/.git/index.lock': Read-only file system",
                 &[Permission::WriteGit],
             ),
+            (&landlock, usual, 1, "touch: cannot touch '.git/x': Permission denied", &[Permission::WriteGit]),
+            (&landlock, with_git, 1, "touch: cannot touch '.git/x': Permission denied", &[]),
             (
-                &landlock,
-                usual,
+                &bubblewrap,
+                read_only,
                 1,
-                "touch: cannot touch '.git/hooks/x': Permission denied",
+                "touch: cannot touch '.git/x': Read-only file system",
                 &[Permission::WriteGit],
             ),
-            (&landlock, with_git, 1, "touch: cannot touch '.git/hooks/x': Permission denied", &[]),
             (
                 &landlock,
                 usual,
@@ -306,6 +319,22 @@ mod tests {
             (&bubblewrap, usual, 1, "/home/me/.cargo/bin/tool: error: 'none' not found below /", &[]),
             (&bubblewrap, usual, 1, "assertion failed: left == right", &[]),
         ];
+        // What is kept whatever was agreed to.
+        let unrestricted = &[Permission::Unrestricted];
+        for (mechanism, said) in [
+            (&bubblewrap, "touch: cannot touch '.git/hooks/x': Read-only file system"),
+            (&bubblewrap, "src/script.sh: 1: cannot create .env: Read-only file system"),
+            (&bubblewrap, "rm: cannot remove '.env': Device or resource busy"),
+            (&bubblewrap, "sed: cannot rename ./sedXWo9lh: Device or resource busy"),
+            (&bubblewrap, "mv: cannot move '.git' to 'x': Device or resource busy"),
+            (&bubblewrap, "error: could not write config file .git/config: Device or resource busy"),
+            (&landlock, "src/script.sh: 1: cannot create .env: Permission denied"),
+            (&landlock, "rm: cannot remove '.env': Permission denied"),
+        ] {
+            for permissions in [usual, with_git] {
+                assert_eq!(blamed(mechanism, permissions, 1, said), unrestricted, "{said}");
+            }
+        }
         for (mechanism, permissions, exit, said, expected) in table {
             assert_eq!(blamed(mechanism, *permissions, *exit, said), *expected, "{said}");
         }

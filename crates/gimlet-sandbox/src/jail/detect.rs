@@ -50,11 +50,23 @@ impl Mechanism {
     }
 }
 
+/// What keeps the mode, times and attributes of files that are not the project's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outside {
+    /// A read-only mount, so nobody changes them.
+    Mounted,
+    /// Their owner: Landlock governs no such change, and the kernel refuses the mount.
+    Owned,
+}
+
 /// A jail that works here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// By what.
     pub mechanism: Mechanism,
+    /// How much of a file outside it guards.
+    pub outside: Outside,
     /// What it does not do that a better one would, in words.
     pub weaknesses: Vec<String>,
 }
@@ -81,6 +93,9 @@ pub enum NoJail {
         /// Its owner.
         owner: u32,
     },
+    /// Nobody could count what a command has started, or end it.
+    #[error("this kernel does not say what processes a process has started (CONFIG_PROC_CHILDREN, in /proc)")]
+    Uncounted,
     /// Neither mechanism works.
     #[error("this machine can enforce none: bubblewrap: {bubblewrap}; Landlock: {landlock}")]
     Unsupported {
@@ -98,6 +113,7 @@ impl NoJail {
             NoJail::Off => "unset SANDBOX_JAIL to have one again",
             NoJail::RootTooWide { .. } => "work in a folder of its own, with --root",
             NoJail::ForeignRoot { .. } => "run gimlet as the user the project belongs to",
+            NoJail::Uncounted => "use a kernel that does, with /proc mounted",
             NoJail::Unsupported { .. } => {
                 "install bubblewrap (apt install bubblewrap), or use Linux 6.2 or newer with Landlock"
             }
@@ -115,6 +131,9 @@ pub fn detect(wanted: Wanted, root: &Path, private: &[PathBuf]) -> Result<Found,
     if let Some(owner) = helper::foreign_owner(root) {
         return Err(NoJail::ForeignRoot { root: root.to_owned(), owner });
     }
+    if !helper::lists_children() {
+        return Err(NoJail::Uncounted);
+    }
     let not_asked = || "not asked for".to_owned();
     let bubblewrap = match wanted {
         Wanted::Landlock | Wanted::Off => Err(not_asked()),
@@ -122,7 +141,8 @@ pub fn detect(wanted: Wanted, root: &Path, private: &[PathBuf]) -> Result<Found,
     };
     let bubblewrap = match bubblewrap {
         Ok(program) => {
-            return Ok(Found { mechanism: Mechanism::Bubblewrap(program), weaknesses: Vec::new() });
+            let mechanism = Mechanism::Bubblewrap(program);
+            return Ok(Found { mechanism, outside: Outside::Mounted, weaknesses: Vec::new() });
         }
         Err(why) => why,
     };
@@ -130,10 +150,7 @@ pub fn detect(wanted: Wanted, root: &Path, private: &[PathBuf]) -> Result<Found,
         Wanted::Bubblewrap | Wanted::Off => Err(not_asked()),
         Wanted::Auto | Wanted::Landlock => landlock(),
     };
-    match landlock {
-        Ok((version, weaknesses)) => Ok(Found { mechanism: Mechanism::Landlock(version), weaknesses }),
-        Err(landlock) => Err(NoJail::Unsupported { bubblewrap, landlock }),
-    }
+    landlock.map_err(|landlock| NoJail::Unsupported { bubblewrap, landlock })
 }
 
 /// Fails if a project holds what must never be inside of one. A container must not see it either.
@@ -166,8 +183,8 @@ fn bubblewrap() -> Result<PathBuf, String> {
     Err(said.lines().next().unwrap_or("it does not work here").trim().to_owned())
 }
 
-/// Landlock's version, if it is enough, and what this version lacks.
-fn landlock() -> Result<(i32, Vec<String>), String> {
+/// Landlock, if its version is enough, and what it lacks here.
+fn landlock() -> Result<Found, String> {
     let version = helper::landlock_version();
     if version < LEAST_LANDLOCK {
         return Err(match version {
@@ -183,7 +200,11 @@ fn landlock() -> Result<(i32, Vec<String>), String> {
         weaknesses
             .push("this kernel does not keep a command from signalling your other processes".to_owned());
     }
-    Ok((version, weaknesses))
+    let outside = if helper::mounts_are_allowed() { Outside::Mounted } else { Outside::Owned };
+    if outside == Outside::Owned {
+        weaknesses.push(helper::on_owned_files().to_owned());
+    }
+    Ok(Found { mechanism: Mechanism::Landlock(version), outside, weaknesses })
 }
 
 #[cfg(test)]

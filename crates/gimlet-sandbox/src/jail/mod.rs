@@ -6,10 +6,12 @@
 mod blame;
 mod detect;
 pub mod helper;
+mod modules;
 mod order;
 mod places;
 mod runner;
 
-pub use detect::{Found, Mechanism, NoJail, Wanted, check_root, detect};
+pub use detect::{Found, Mechanism, NoJail, Outside, Wanted, check_root, detect};
 pub use order::Limits;
+pub use places::system_secrets;
 pub use runner::{JailConfig, JailedRunner, Program};

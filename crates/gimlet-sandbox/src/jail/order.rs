@@ -5,10 +5,18 @@ use std::path::PathBuf;
 use gimlet::command::Permissions;
 use serde::{Deserialize, Serialize};
 
-use super::detect::Mechanism;
+use super::detect::{Mechanism, Outside};
 
 /// What a helper must be of: one that is older or newer might leave out a wall.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What the helper is started for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Errand {
+    pub(crate) outside: Outside,
+    pub(crate) order: Order,
+}
 
 /// One command's jail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -11,12 +12,13 @@ use gimlet::command::{
     Command, CommandRunner, Confinement, End, Environment, Finished, GitFolder, Invocation, Permissions,
     Profile,
 };
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::blame::{self, Scene};
 use super::detect::Found;
 use super::helper;
-use super::order::{self, Limits, Order};
+use super::order::{self, Errand, Limits, Order};
 use super::places;
 
 /// How to start the helper.
@@ -50,13 +52,15 @@ pub struct JailedRunner {
     config: JailConfig,
     inner: Arc<dyn CommandRunner>,
     name: String,
+    /// Whether what killed helpers have left was looked for; once is enough.
+    swept: AtomicBool,
 }
 
 impl JailedRunner {
     /// A runner that starts the jail by `inner`.
     pub fn new(config: JailConfig, inner: Arc<dyn CommandRunner>) -> Self {
         let name = config.found.mechanism.name().to_owned();
-        JailedRunner { config, inner, name }
+        JailedRunner { config, inner, name, swept: AtomicBool::new(false) }
     }
 
     /// The jail of a command.
@@ -90,18 +94,28 @@ impl JailedRunner {
     }
 
     /// The command that builds the jail and then becomes the given one.
-    fn jailed(&self, command: &Command, order: &Order) -> io::Result<Command> {
+    fn jailed(&self, command: &Command, order: &Order, word: &str) -> io::Result<Command> {
         let helper = &self.config.helper;
         let mut words = vec![helper.path.clone().into_os_string()];
         words.extend(helper.args.iter().cloned());
-        words.push(serde_json::to_string(order)?.into());
+        let errand = Errand { outside: self.config.found.outside, order: order.clone() };
+        words.push(serde_json::to_string(&errand)?.into());
         words.push("--".into());
         words.extend(command.invocation.argv());
         let environment = match &order.cache {
             Some(cache) => caches(command.environment.clone(), cache),
             None => command.environment.clone(),
         };
+        let environment = environment.with(helper::WORD, word);
         Ok(Command { invocation: Invocation::Direct(words), environment, ..command.clone() })
+    }
+
+    /// Removes what killed helpers have left, while the first command runs.
+    fn sweep(&self, command: &Command) -> Option<JoinHandle<()>> {
+        let named = command.environment.iter().find(|(name, _)| *name == "TMPDIR");
+        let temporary = named.map_or_else(|| PathBuf::from("/tmp"), |(_, value)| PathBuf::from(value));
+        let is_first = !self.swept.swap(true, Ordering::Relaxed);
+        is_first.then(|| tokio::task::spawn_blocking(move || helper::sweep(&temporary)))
     }
 
     /// What is said about a command's surroundings.
@@ -139,9 +153,16 @@ impl CommandRunner for JailedRunner {
                 return self.inner.run(command, cancel).await;
             }
             let order = self.order(command);
-            let mut finished = self.inner.run(&self.jailed(command, &order)?, cancel).await?;
+            let word = word();
+            let sweeping = self.sweep(command);
+            let mut finished = self.inner.run(&self.jailed(command, &order, &word)?, cancel).await?;
+            if let Some(sweeping) = sweeping {
+                // Whatever becomes of it, the command has run.
+                let _ = sweeping.await;
+            }
             if finished.end == End::Exited(i32::from(helper::BROKEN))
-                && let Some(why) = finished.stderr.text().strip_prefix(helper::MARK)
+                && let Some(said) = finished.stderr.text().strip_prefix(helper::MARK)
+                && let Some(why) = said.strip_prefix(&word)
             {
                 return Err(io::Error::other(why.trim().to_owned()));
             }
@@ -152,6 +173,12 @@ impl CommandRunner for JailedRunner {
         }
         .boxed()
     }
+}
+
+/// A word that no command can guess.
+fn word() -> String {
+    let random = || std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    format!("{:016x}{:016x} ", random(), random())
 }
 
 /// Variables that name what a jailed command cannot use.

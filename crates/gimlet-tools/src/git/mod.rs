@@ -22,6 +22,9 @@ use crate::root::Root;
 use locate::Location;
 pub(crate) use status::{Change, Status};
 
+/// What is said when there is no git.
+pub const NOT_FOUND: &str =
+    "git is not found (hint: install it; PATH's folders inside the project are not searched)";
 /// Longest run of one git command.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes taken from git; nothing a model reads is that long.
@@ -29,6 +32,7 @@ const MOST_OUTPUT: usize = 8 * 1024 * 1024;
 
 /// Settings that a repository could use to run a program or to change what git prints. Ours come last and win.
 const SETTINGS: &[(&str, &str)] = &[
+    ("safe.bareRepository", "explicit"),
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.attributesFile", "/dev/null"),
@@ -76,6 +80,23 @@ pub(crate) const DIFF_OPTIONS: &[&str] = &[
     "--find-renames",
     "--relative",
 ];
+
+/// What a git that runs outside of the jail sees: the given variables, and that no repository has it run a program. Its
+/// `PATH` should be [`Environment::outside`] of the project.
+pub fn guarded(environment: Environment, more_settings: &[(OsString, OsString)]) -> Environment {
+    let settings = SETTINGS.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let count = SETTINGS.len() + more_settings.len();
+    let mut environment = environment.with("GIT_CONFIG_COUNT", count.to_string());
+    for (name, value) in VARIABLES {
+        environment = environment.with(*name, *value);
+    }
+    for (i, (name, value)) in settings.chain(more_settings.iter().cloned()).enumerate() {
+        environment = environment
+            .with(format!("GIT_CONFIG_KEY_{i}"), name)
+            .with(format!("GIT_CONFIG_VALUE_{i}"), value);
+    }
+    environment
+}
 
 /// The repository of a root.
 #[derive(Debug, Clone)]
@@ -159,21 +180,10 @@ impl Git {
         more_settings: &[(OsString, OsString)],
         cancel: &CancellationToken,
     ) -> Result<Finished, ToolError> {
-        let mut environment = self
-            .environment
-            .clone()
+        let environment = self.environment.clone().outside(self.root.path());
+        let environment = guarded(environment, more_settings)
             .with("GIT_DIR", &location.git_dir)
-            .with("GIT_WORK_TREE", &location.work_tree)
-            .with("GIT_CONFIG_COUNT", (SETTINGS.len() + more_settings.len()).to_string());
-        for (name, value) in VARIABLES {
-            environment = environment.with(*name, *value);
-        }
-        let settings = SETTINGS.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        for (i, (name, value)) in settings.chain(more_settings.iter().cloned()).enumerate() {
-            environment = environment
-                .with(format!("GIT_CONFIG_KEY_{i}"), name)
-                .with(format!("GIT_CONFIG_VALUE_{i}"), value);
-        }
+            .with("GIT_WORK_TREE", &location.work_tree);
         let process = Process {
             program: "git".into(),
             arguments: ["--no-pager"].iter().chain(arguments).map(OsString::from).collect(),
@@ -183,7 +193,7 @@ impl Git {
             capture: Capture::Head(MOST_OUTPUT),
         };
         execute(&process, cancel).await.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => failed("git is not installed"),
+            io::ErrorKind::NotFound => failed(NOT_FOUND),
             _ => failed(&format!("git cannot be started: {error}")),
         })
     }

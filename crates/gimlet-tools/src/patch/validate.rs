@@ -12,6 +12,7 @@ use gimlet::patch::{Draft, FileChange, PatchValidator, Validated, ValidationErro
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{Capture, Process, execute};
+use crate::git::{NOT_FOUND, guarded};
 
 /// Longest check.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,7 +24,7 @@ const NAME: &str = "git apply --check in a scratch folder";
 /// repository: no settings, hooks or filters of it are seen.
 #[derive(Debug, Clone)]
 pub struct ScratchValidator {
-    /// What git sees of the environment.
+    /// What git sees of the environment: that [outside](Environment::outside) of the project.
     pub environment: Environment,
 }
 
@@ -51,9 +52,7 @@ impl PatchValidator for ScratchValidator {
                     .chain([patch.into_os_string()])
                     .collect(),
                 cwd: files,
-                environment: self
-                    .environment
-                    .clone()
+                environment: guarded(self.environment.clone(), &[])
                     .with("GIT_CEILING_DIRECTORIES", scratch.path())
                     .with("GIT_CONFIG_NOSYSTEM", "1")
                     .with("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -61,7 +60,10 @@ impl PatchValidator for ScratchValidator {
                 timeout: TIMEOUT,
                 capture: Capture::Head(64 * 1024),
             };
-            let finished = execute(&process, cancel).await.map_err(unavailable)?;
+            let finished = execute(&process, cancel).await.map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => no_check(NOT_FOUND),
+                _ => unavailable(error),
+            })?;
             match finished.end {
                 End::Exited(0) => Ok(Validated { by: NAME.into() }),
                 End::Exited(_) => Err(ValidationError::Refused {

@@ -1,7 +1,9 @@
 //! The variables a child process sees: a list of what is needed, so that no key, token or password comes along.
 
 use std::collections::BTreeMap;
+use std::env::{join_paths, split_paths};
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 /// What is passed on. `LC_*` is, too.
 pub const ALLOWED_VARIABLES: &[&str] = &[
@@ -40,6 +42,9 @@ pub const ALLOWED_VARIABLES: &[&str] = &[
     "SSL_CERT_DIR",
 ];
 
+/// A place with no program in it.
+const NOWHERE: &str = "/nonexistent";
+
 /// All variables of a child process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<OsString, OsString>);
@@ -62,10 +67,28 @@ impl Environment {
         self
     }
 
+    /// The same for a program that gimlet runs itself, outside of the jail of the project at `root`: it is not looked for
+    /// where a jailed command could have put another of its name.
+    #[must_use]
+    pub fn outside(self, root: &Path) -> Self {
+        let Some(path) = self.0.get(OsStr::new("PATH")) else { return self };
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let kept = join_paths(split_paths(path).filter(|folder| is_outside(folder, &root)));
+        // An empty list would mean the working directory.
+        let kept = kept.ok().filter(|kept| !kept.is_empty()).unwrap_or_else(|| NOWHERE.into());
+        self.with("PATH", kept)
+    }
+
     /// All names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
+}
+
+/// Whether a folder is there and no way to it leads through the project, by its name or by a link.
+fn is_outside(folder: &Path, root: &Path) -> bool {
+    let is_elsewhere = |above: &Path| above.canonicalize().is_ok_and(|real| !real.starts_with(root));
+    folder.is_absolute() && folder.ancestors().all(is_elsewhere)
 }
 
 fn is_allowed(name: &OsStr) -> bool {

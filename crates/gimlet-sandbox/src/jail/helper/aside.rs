@@ -1,8 +1,8 @@
 //! What the kernel does not keep: files of the project that a command may not write, where no mount and no rule can stand
 //! in its way. They are as they were when the command has ended, and what it made of them lies beside.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use gimlet::command::{GitFolder, Profile};
 
 use crate::jail::detect::Mechanism;
 use crate::jail::order::Order;
-use crate::jail::places;
+use crate::jail::places::{self, is_folder, is_reached, is_real};
 
 /// What is at a path.
 enum Is {
@@ -24,9 +24,13 @@ enum Is {
 /// Protected paths as they were.
 #[derive(Default)]
 pub(crate) struct Watched {
-    /// A folder whose settings are among them, and which a link could stand in for.
-    git: Option<PathBuf>,
+    /// Folders above them that could be taken away to have something else in their place, outermost first.
+    folders: BTreeSet<PathBuf>,
     paths: Vec<(PathBuf, Is)>,
+    /// What git knows a repository by, if the command may write that.
+    head: Option<(PathBuf, Is)>,
+    /// A project in which a git command could have made folders submodules, and which were.
+    modules: Option<(PathBuf, BTreeSet<PathBuf>)>,
 }
 
 impl Watched {
@@ -36,17 +40,28 @@ impl Watched {
         if order.permissions.profile == Profile::ReadOnly {
             return Ok(watched);
         }
+        let git = order.permissions.git == GitFolder::Writable;
         // With Landlock, whoever may write at the top of a folder may write all of it.
-        let all =
-            matches!(order.mechanism, Mechanism::Landlock(_)) && order.permissions.git == GitFolder::Writable;
-        watched.git = Some(order.root.join(".git")).filter(|git| all && is_real(git));
-        for path in places::protected(order) {
+        let all = git && matches!(order.mechanism, Mechanism::Landlock(_));
+        let protected = places::protected(order);
+        if all {
+            watched.folders = places::between(order, &protected);
+        }
+        for path in protected {
             // What is there is kept by the kernel, or else by a copy; only whole repositories would be too much for that.
-            let is_copied = all && path.file_name() != Some(OsStr::new("modules"));
-            if is_copied || !is_real(&path) {
+            let is_large =
+                is_folder(&path) && path.file_name().is_some_and(|name| name == "modules" || name == ".git");
+            if (all && !is_large) || !is_real(&path) {
                 let is = look(&path)?;
                 watched.paths.push((path, is));
             }
+        }
+        let head = order.root.join(".git/HEAD");
+        if git && is_real(&head) {
+            watched.head = Some((head.clone(), look(&head)?));
+        }
+        if git {
+            watched.modules = Some((order.root.clone(), places::repositories(&order.root)));
         }
         Ok(watched)
     }
@@ -54,28 +69,30 @@ impl Watched {
     /// Puts aside what is not as it was, and back what was there; what was done, in words.
     pub(crate) fn restore(self) -> Vec<String> {
         let mut news = Vec::new();
-        if let Some(git) = self.git.filter(|git| is_link(git)) {
-            news.push(restored(&git, &Is::Nothing));
+        for folder in self.folders.iter().filter(|path| !is_folder(path) && is_there(path)) {
+            news.push(restored(folder, &Is::Nothing));
         }
         for (path, was) in &self.paths {
-            // Through a link this would change what is no part of the project.
-            let is_there =
-                path.parent().is_some_and(|above| above.canonicalize().is_ok_and(|real| real == above));
-            if is_there && !is_still(path, was) {
+            if is_reached(path) && !is_still(path, was) {
                 news.push(restored(path, was));
+            }
+        }
+        if let Some((path, was)) = self.head.filter(|(path, _)| is_reached(path) && !is_there(path)) {
+            news.push(restored(&path, &was));
+        }
+        // Git would look into a new one, and do what its settings say.
+        if let Some((root, known)) = self.modules {
+            let new = places::repositories(&root).into_iter().filter(|module| !known.contains(module));
+            for git in new.map(|module| module.join(".git")).filter(|git| is_reached(git) && is_there(git)) {
+                news.push(restored(&git, &Is::Nothing));
             }
         }
         news
     }
 }
 
-/// Whether something is there, and not a link to it.
-fn is_real(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|known| !known.is_symlink())
-}
-
-fn is_link(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|known| known.is_symlink())
+fn is_there(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
 }
 
 fn look(path: &Path) -> io::Result<Is> {
@@ -121,7 +138,7 @@ fn is_still(path: &Path, was: &Is) -> bool {
 
 fn restored(path: &Path, was: &Is) -> String {
     let restore = || -> io::Result<Option<PathBuf>> {
-        let moved = if is_real(path) || is_link(path) { Some(put_aside(path)?) } else { None };
+        let moved = if is_there(path) { Some(put_aside(path)?) } else { None };
         make(path, was)?;
         Ok(moved)
     };

@@ -2,14 +2,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use gimlet::command::{GitFolder, Network, Profile};
+use gimlet::command::{Network, Profile};
 
 use super::scratch::Scratch;
 use super::sys;
 use crate::jail::order::Order;
-use crate::jail::places::{RESOLVERS, SYSTEM, is_own_place, protected, secrets};
+use crate::jail::places::{
+    RESOLVERS, SYSTEM, between, is_own_place, is_reached, is_real, outermost, protected, secrets,
+};
 
 /// The arguments up to the command.
 pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<OsString>> {
@@ -26,14 +28,13 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
     for folder in SYSTEM {
         line.system(Path::new(folder));
     }
+    let is_system = |path: &&PathBuf| path.starts_with("/etc");
+    let mut hidden: Vec<PathBuf> = order.hidden.iter().filter(is_system).cloned().collect();
     if sys::is_root() {
-        for secret in secrets() {
-            match std::fs::metadata(&secret) {
-                Ok(known) if known.is_dir() => line.add("--tmpfs", [secret.as_os_str()]),
-                Ok(_) => line.bind("--ro-bind", Path::new("/dev/null"), &secret),
-                Err(_) => {}
-            }
-        }
+        hidden.extend(secrets());
+    }
+    for path in outermost(hidden) {
+        line.hide(&path);
     }
     if order.permissions.network == Network::Allowed {
         for folder in RESOLVERS.iter().map(Path::new) {
@@ -58,11 +59,12 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
         line.same("--ro-bind-try", path);
     }
     if let Some(cache) = &order.cache {
-        line.same("--bind-try", cache);
+        let is_fixed = order.permissions.profile == Profile::ReadOnly;
+        line.same(if is_fixed { "--ro-bind-try" } else { "--bind-try" }, cache);
     }
     project(&mut line, order);
-    for hidden in order.hidden.iter().filter(|hidden| visible(order, hidden)) {
-        line.add("--tmpfs", [hidden.as_os_str()]);
+    for hidden in order.hidden.iter().filter(|path| !is_system(path) && visible(order, path)) {
+        line.hide(hidden);
     }
     line.add("--remount-ro", ["/".as_ref()]);
     for name in &order.unset {
@@ -81,27 +83,23 @@ fn project(line: &mut Line, order: &Order) {
             for path in &order.write {
                 line.same("--bind-try", path);
             }
-            let git = order.root.join(".git");
-            if order.permissions.git == GitFolder::Writable && is_folder(&git) {
-                // What is mounted cannot be moved away to make another in its place.
-                line.same("--bind", &git);
+            let kept = outermost(protected(order));
+            // What is mounted cannot be moved away to make another in its place.
+            for folder in between(order, &kept) {
+                line.same("--bind", &folder);
             }
-            for path in protected(order) {
-                line.same_if_real(&path);
+            // A link cannot be mounted on; what it leads to is, and the link is put back if it has changed.
+            for path in kept.iter().filter(|path| is_real(path) && is_reached(path)) {
+                line.same("--ro-bind", path);
             }
         }
     }
 }
 
-/// Whether something is a folder, and not a link to one.
-fn is_folder(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|known| known.is_dir())
-}
-
 /// Whether a folder would be seen because something above it is.
 fn visible(order: &Order, hidden: &Path) -> bool {
     let shown = order.read.iter().chain(&order.cache).chain([&order.root]);
-    hidden.is_dir()
+    hidden.exists()
         && (shown.into_iter().any(|above| hidden.starts_with(above))
             || SYSTEM.iter().any(|system| hidden.starts_with(system)))
 }
@@ -123,10 +121,12 @@ impl Line {
         self.bind(flag, path, path);
     }
 
-    /// Protects a file or folder; a link is left as it is, since what it names is not the project's or protected there.
-    fn same_if_real(&mut self, path: &Path) {
-        if std::fs::symlink_metadata(path).is_ok_and(|known| !known.is_symlink()) {
-            self.same("--ro-bind", path);
+    /// Has nothing be seen of a file or folder.
+    fn hide(&mut self, path: &Path) {
+        match std::fs::metadata(path) {
+            Ok(known) if known.is_dir() => self.add("--tmpfs", [path.as_os_str()]),
+            Ok(_) => self.bind("--ro-bind", Path::new("/dev/null"), path),
+            Err(_) => {}
         }
     }
 

@@ -19,6 +19,8 @@ use crate::jail::places::{RESOLVERS, SYSTEM, is_own_place, protected, secrets};
 
 /// What is handled; an older kernel handles what it knows of it.
 const VERSION: ABI = ABI::V5;
+/// The first that keeps signals, and names of sockets, inside.
+const SCOPES: ABI = ABI::V6;
 /// Devices that are no one's.
 const DEVICES: &[&str] = &["/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"];
 
@@ -72,20 +74,43 @@ pub(crate) fn rules(order: &Order, scratch: &Scratch) -> io::Result<Vec<Rule>> {
     Ok(rules.0)
 }
 
+/// Whether [`keep_names`] works around this bubblewrap. One that is set-uid needs the privileges it would lose.
+pub(crate) fn keeps_names(bubblewrap: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    sys::landlock_version() >= SCOPES as i32
+        && std::fs::metadata(bubblewrap).is_ok_and(|known| known.permissions().mode() & libc::S_ISUID == 0)
+}
+
+/// Has this process and all it starts reach no socket of others that has a name and no file.
+pub(crate) fn keep_names() -> io::Result<()> {
+    let restrict = || -> Result<RulesetStatus, landlock::RulesetError> {
+        let set = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .scope(Scope::AbstractUnixSocket)?
+            .create()?;
+        Ok(set.restrict_self()?.ruleset)
+    };
+    is_enforced(restrict())
+}
+
 /// Makes the rules hold for this process and all it starts, or fails.
 pub(crate) fn enforce(rules: Vec<Rule>) -> io::Result<()> {
     let restrict = || -> Result<RulesetStatus, landlock::RulesetError> {
         let mut set = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(VERSION))?
-            .scope(Scope::from_all(ABI::V6))?
+            .scope(Scope::from_all(SCOPES))?
             .create()?;
         for rule in rules {
             set = set.add_rule(PathBeneath::new(rule.place, rule.access))?;
         }
         Ok(set.restrict_self()?.ruleset)
     };
-    match restrict().map_err(io::Error::other)? {
+    is_enforced(restrict())
+}
+
+fn is_enforced(status: Result<RulesetStatus, landlock::RulesetError>) -> io::Result<()> {
+    match status.map_err(io::Error::other)? {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
         RulesetStatus::NotEnforced => Err(io::Error::other("Landlock is not enforced")),
     }

@@ -5,6 +5,7 @@
 mod aside;
 mod bubblewrap;
 mod landlock;
+mod mounts;
 mod scratch;
 mod seccomp;
 #[expect(unsafe_code, reason = "the kernel's own calls; each block says why it is sound")]
@@ -18,17 +19,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use gimlet::command::Profile;
+use gimlet::command::{Network, Profile};
 use rustix::process::Resource;
 
 use self::aside::Watched;
 use self::scratch::Scratch;
-use super::detect::Mechanism;
-use super::order::{self, Limits, Order};
+use super::detect::{Mechanism, Outside};
+use super::order::{self, Errand, Limits, Order};
 
 /// How often the tree is measured.
 pub const TICK: Duration = Duration::from_millis(25);
-/// How many threads a process has on average before the kernel refuses more.
+/// How many threads a process has on average before the kernel refuses more, or, to root, the supervisor.
 const TASKS: usize = 8;
 /// Exit code when the jail itself could not be built; nothing of the command has run.
 pub(crate) const BROKEN: u8 = 125;
@@ -42,6 +43,9 @@ const LIMITED: u8 = 137;
 const OUT_OF_TIME: u8 = 128 + libc::SIGXCPU as u8;
 /// What the helper says begins with this.
 pub(crate) const MARK: &str = "gimlet jail: ";
+/// The variable with a word that only the runner and the helper know, and that stands before the reason when nothing has
+/// run: a command can say anything else. Not an argument, for those can be read by every process.
+pub(crate) const WORD: &str = "GIMLET_JAIL_WORD";
 
 /// The helper's whole life: `ORDER -- PROGRAM ARGUMENTS…`. Must run before the program has started a thread.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> std::process::ExitCode {
@@ -53,6 +57,32 @@ pub(crate) fn landlock_version() -> i32 {
     sys::landlock_version()
 }
 
+/// Whether a command can be kept from changing files outside otherwise than by writing them.
+pub(crate) fn mounts_are_allowed() -> bool {
+    mounts::are_allowed()
+}
+
+/// What it means if not, in words.
+pub(crate) fn on_owned_files() -> &'static str {
+    if sys::is_root() {
+        "this machine allows no mounts of its own to a command, so one can change the permissions, owner and times of \
+         every file of root: commands of root are not confined in this"
+    } else {
+        "this machine allows no mounts of its own to a command, so one can change the permissions and times of your files \
+         outside of the project"
+    }
+}
+
+/// Removes what helpers that were killed have left behind.
+pub(crate) fn sweep(temporary: &Path) {
+    scratch::sweep(temporary);
+}
+
+/// Whether the kernel says what a process has started.
+pub(crate) fn lists_children() -> bool {
+    tree::lists_children(Path::new("/proc"))
+}
+
 /// The owner of a folder in which root, once its capabilities are gone, could not write.
 pub(crate) fn foreign_owner(root: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -61,7 +91,8 @@ pub(crate) fn foreign_owner(root: &Path) -> Option<u32> {
 }
 
 fn broken(error: &io::Error) -> u8 {
-    say(&format!("the jail cannot be built: {error}"));
+    let word = std::env::var(WORD).unwrap_or_default();
+    say(&format!("{word}the jail cannot be built: {error}"));
     BROKEN
 }
 
@@ -75,10 +106,11 @@ fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
     // What whoever started gimlet had open is none of the command's.
     sys::forget_descriptors()?;
     let mut args = args.into_iter();
-    let order = args.next().unwrap_or_default();
-    let order: Order = serde_json::from_slice(order.as_encoded_bytes())?;
+    let errand = args.next().unwrap_or_default();
+    let errand: Errand = serde_json::from_slice(errand.as_encoded_bytes())?;
+    let order = &errand.order;
     if order.version != order::VERSION {
-        let (own, other) = (order::VERSION, order.version);
+        let (own, other) = (order::VERSION, &order.version);
         return Err(io::Error::other(format!("its helper is version {own}, gimlet is {other}")));
     }
     let argv: Vec<OsString> = args.skip_while(|word| word == "--").collect();
@@ -89,14 +121,14 @@ fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
     let own = std::process::id();
     match sys::fork()? {
         sys::Fork::Child => {
-            std::process::exit(supervise(&order, &argv, own).unwrap_or_else(|error| broken(&error)).into())
+            std::process::exit(supervise(&errand, &argv, own).unwrap_or_else(|error| broken(&error)).into())
         }
         sys::Fork::Parent(supervisor) => Ok(exit_code(sys::wait_for(supervisor)?)),
     }
 }
 
 /// Runs the command and ends everything it has started.
-fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
+fn supervise(errand: &Errand, argv: &[OsString], outer: u32) -> io::Result<u8> {
     sys::new_session()?;
     let signals = sys::Signals::block()?;
     sys::die_with_parent(libc::SIGTERM)?;
@@ -104,17 +136,22 @@ fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
         return Ok(STOPPED);
     }
     sys::adopt_orphans()?;
+    let order = &errand.order;
     let mut scratch = Scratch::new()?;
     let watched = Watched::before(order)?;
-    let command = match start(order, argv, &mut scratch, &signals) {
+    let command = match start(errand, argv, &mut scratch, &signals) {
         Ok(command) => command,
         Err(error) => return Ok(not_started(argv, &error)),
     };
-    let (code, reason) = watch(command, &signals, &order.limits)?;
+    let (code, reason) = match watch(command, &signals, &order.limits) {
+        Ok((code, limit)) => (code, limit.map(|limit| format!("it used {limit}"))),
+        // Not the end of a jail that was never built: the command has run.
+        Err(error) => (LIMITED, Some(format!("it cannot be watched: {error}"))),
+    };
     tree::end(command);
     // After all that the command itself had to say, or it would be lost among that.
     if let Some(reason) = reason {
-        say(&format!("killed: it used {reason}"));
+        say(&format!("killed: {reason}"));
     }
     for news in watched.restore() {
         say(&news);
@@ -123,7 +160,13 @@ fn supervise(order: &Order, argv: &[OsString], outer: u32) -> io::Result<u8> {
 }
 
 /// The command's first process, which leads a group of its own.
-fn start(order: &Order, argv: &[OsString], scratch: &mut Scratch, signals: &sys::Signals) -> io::Result<u32> {
+fn start(
+    errand: &Errand,
+    argv: &[OsString],
+    scratch: &mut Scratch,
+    signals: &sys::Signals,
+) -> io::Result<u32> {
+    let order = &errand.order;
     let Some(words) = argv.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
     };
@@ -139,7 +182,10 @@ fn start(order: &Order, argv: &[OsString], scratch: &mut Scratch, signals: &sys:
                 sys::lead_group(0)?;
                 // Not of the supervisor, which must outlive a command that sleeps longer than it may compute.
                 limit(&order.limits)?;
-                bubblewrap.map_or_else(|| locked_in(order, words, scratch), Ok)
+                match bubblewrap {
+                    Some(command) => kept_apart(order, command),
+                    None => locked_in(errand, words, scratch),
+                }
             };
             let error = match ready() {
                 Ok(mut command) => command.exec(),
@@ -185,7 +231,7 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<(u
         if crowd {
             sys::signal_group(command, libc::SIGSTOP);
         }
-        if let Some(limit) = exceeded(tree::measure(), limits) {
+        if let Some(limit) = exceeded(tree::measure(limits.memory), limits) {
             return Ok((LIMITED, Some(limit)));
         }
         if crowd {
@@ -201,6 +247,8 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<(u
 fn exceeded(used: tree::Used, limits: &Limits) -> Option<String> {
     if used.processes > limits.processes {
         Some(format!("more than {} processes at the same time", limits.processes))
+    } else if used.threads > TASKS * limits.processes {
+        Some(format!("more than {} threads at the same time", TASKS * limits.processes))
     } else if used.memory > limits.memory {
         Some(format!("more than {} MB of memory", limits.memory >> 20))
     } else {
@@ -233,7 +281,7 @@ fn in_bubblewrap(
     scratch: &mut Scratch,
 ) -> io::Result<Command> {
     let mut command = Command::new(bubblewrap);
-    command.args(bubblewrap::arguments(order, scratch)?);
+    command.args(bubblewrap::arguments(order, scratch)?).env_remove(WORD);
     for filter in seccomp::filters(&order.mechanism, order.permissions.network)? {
         command.arg("--add-seccomp-fd").arg(sys::readable(&filter)?.to_string());
     }
@@ -241,8 +289,25 @@ fn in_bubblewrap(
     Ok(command)
 }
 
+/// With the network of the machine come the sockets on it that are no files; they stay out of the command's reach.
+fn kept_apart(order: &Order, command: Command) -> io::Result<Command> {
+    match (&order.mechanism, order.permissions.network) {
+        (Mechanism::Bubblewrap(program), Network::Allowed) if landlock::keeps_names(program) => {
+            landlock::keep_names()?;
+        }
+        (Mechanism::Bubblewrap(_) | Mechanism::Landlock(_), _) => {}
+    }
+    Ok(command)
+}
+
 /// Locks this process in; what comes back is the command for it to become.
-fn locked_in(order: &Order, argv: (&OsString, &[OsString]), scratch: &Scratch) -> io::Result<Command> {
+fn locked_in(errand: &Errand, argv: (&OsString, &[OsString]), scratch: &Scratch) -> io::Result<Command> {
+    let order = &errand.order;
+    // First, for whoever is locked in mounts nothing.
+    match errand.outside {
+        Outside::Mounted => mounts::enter(order, scratch)?,
+        Outside::Owned => {}
+    }
     let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
     let rules = landlock::rules(order, scratch)?;
     sys::no_new_privileges()?;
@@ -253,7 +318,7 @@ fn locked_in(order: &Order, argv: (&OsString, &[OsString]), scratch: &Scratch) -
     }
     let (program, arguments) = argv;
     let mut command = Command::new(program);
-    command.args(arguments).env("TMPDIR", scratch.temporary());
+    command.args(arguments).env("TMPDIR", scratch.temporary()).env_remove(WORD);
     if order.permissions.profile == Profile::ReadOnly {
         command.env("PYTHONDONTWRITEBYTECODE", "1");
     }

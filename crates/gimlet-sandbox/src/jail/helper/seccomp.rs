@@ -9,6 +9,7 @@ use seccompiler::{
     sock_filter,
 };
 
+use super::landlock;
 use crate::jail::detect::Mechanism;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -48,10 +49,71 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_umount2,
     libc::SYS_userfaultfd,
 ];
-/// Said not to exist, so that programs fall back: the first hides its flags from a filter, the others would do what
+/// Refused with Landlock, which has no namespace for it: memory, locks and queues that programs share by a number or a
+/// name that is no file's.
+const SHARED: &[libc::c_long] = &[
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmget,
+];
+/// Refused with Landlock, which shows other processes, unless it is about the process itself, which is number 0: their
+/// limits (one of 0 seconds would end the supervisor) and their turn. Where the number is among the arguments.
+const ON_PROCESSES: &[(libc::c_long, u8)] = &[
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_setpriority, 1),
+];
+/// Those of them that with this first argument are about everything the user runs, for which 0 stands too.
+const ON_USERS: &[(libc::c_long, u64)] =
+    &[(libc::SYS_ioprio_set, 3), (libc::SYS_setpriority, libc::PRIO_USER as u64)];
+/// What gives a file its mode, and where that is among the arguments. A folder is never made with the bits in question.
+const MODES: &[(libc::c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+/// The same of calls that have a mode only where they make a file, with the place of the flags that say so before it.
+const OPENS: &[(libc::c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+/// The same number everywhere, though not every C library knows it.
+const FCHMODAT2: libc::c_long = 452;
+/// A program with one of these runs as its owner or group, for whoever starts it outside of the jail.
+const GIVES_RIGHTS: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
+/// Either makes a file; of the second only the bit that is not shared with other flags.
+const MAKES_FILE: [u64; 2] = [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64];
+/// Said not to exist, so that programs fall back: the first two hide their flags from a filter, the others would do what
 /// the filter refuses on the side.
-const ABSENT: &[libc::c_long] =
-    &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+const ABSENT: &[libc::c_long] = &[
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
 /// Pushes characters into a terminal as if someone had typed them.
 const TIOCSTI: u64 = 0x5412;
 /// The part of a socket's type that is not flags.
@@ -69,6 +131,10 @@ pub(crate) fn filters(mechanism: &Mechanism, network: Network) -> io::Result<Vec
             refused.insert(call, vec![rule([(0, SeccompCmpOp::MaskedEq(new_user), new_user)])?]);
         }
         refused.insert(libc::SYS_ioctl, vec![rule([(1, SeccompCmpOp::Eq, TIOCSTI)])?]);
+        modes(&mut refused)?;
+        if let Mechanism::Landlock(_) = mechanism {
+            others(&mut refused)?;
+        }
         let mut unreachable = Rules::new();
         sockets(mechanism, network, &mut refused, &mut unreachable)?;
         let absent: Rules = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
@@ -83,8 +149,38 @@ pub(crate) fn filters(mechanism: &Mechanism, network: Network) -> io::Result<Vec
     build().map_err(io::Error::other)
 }
 
+/// No file is given a mode that would give rights to who runs it.
+fn modes(refused: &mut Rules) -> Result<(), seccompiler::Error> {
+    let has = |place, bits| (place, SeccompCmpOp::MaskedEq(bits), bits);
+    for (call, mode) in MODES {
+        let rules = GIVES_RIGHTS.map(|bit| rule([has(*mode, bit)]));
+        refused.insert(*call, rules.into_iter().collect::<Result<_, _>>()?);
+    }
+    for (call, flags) in OPENS {
+        let rules = GIVES_RIGHTS
+            .iter()
+            .flat_map(|bit| MAKES_FILE.map(|makes| rule([has(*flags, makes), has(flags + 1, *bit)])));
+        refused.insert(*call, rules.collect::<Result<_, _>>()?);
+    }
+    Ok(())
+}
+
+/// What reaches programs outside where no namespace hides them.
+fn others(refused: &mut Rules) -> Result<(), seccompiler::Error> {
+    refused.extend(SHARED.iter().map(|call| (*call, Vec::new())));
+    for (call, process) in ON_PROCESSES {
+        refused.insert(*call, vec![rule([(*process, SeccompCmpOp::Ne, 0)])?]);
+    }
+    for (call, kind) in ON_USERS {
+        refused.entry(*call).or_default().push(rule([(0, SeccompCmpOp::Eq, *kind)])?);
+    }
+    Ok(())
+}
+
 /// Which sockets there are. Bubblewrap has a network namespace and shows no other program's socket files; Landlock has
-/// neither, so there it is either a socket file or the network, and a socket file that leads nowhere.
+/// neither, so there it is either a socket file or the network, and a socket file that leads nowhere. With the network of
+/// the machine come the sockets that have a name and no file, so then bubblewrap is as Landlock, unless the kernel keeps
+/// those apart.
 fn sockets(
     mechanism: &Mechanism,
     network: Network,
@@ -98,10 +194,15 @@ fn sockets(
         rule(conditions)
     };
     match (mechanism, network) {
-        (Mechanism::Bubblewrap(_), _) => {
+        (Mechanism::Bubblewrap(program), network) => {
             // A virtual machine's host is on no network.
-            let machine = libc::AF_VSOCK as u64;
-            refused.insert(libc::SYS_socket, vec![rule([(0, SeccompCmpOp::Eq, machine)])?]);
+            let mut families = vec![libc::AF_VSOCK as u64];
+            if network == Network::Allowed && !landlock::keeps_names(program) {
+                families.push(local);
+                refused.insert(libc::SYS_socketpair, unconnected(local)?);
+            }
+            let sockets = families.into_iter().map(|family| rule([(0, SeccompCmpOp::Eq, family)]));
+            refused.insert(libc::SYS_socket, sockets.collect::<Result<_, _>>()?);
         }
         (Mechanism::Landlock(_), Network::Allowed) => {
             refused.insert(libc::SYS_socket, vec![other(&[v4, v6, netlink])?]);

@@ -1,9 +1,10 @@
 //! The kernel's own calls that no library offers. Everything here runs in a process with one thread.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -60,9 +61,14 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 }
 
-pub(crate) fn is_root() -> bool {
+/// Whose rights this process has.
+pub(crate) fn user() -> u32 {
     // SAFETY: has no preconditions and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    unsafe { libc::geteuid() }
+}
+
+pub(crate) fn is_root() -> bool {
+    user() == 0
 }
 
 /// Waits for one child's end.
@@ -149,12 +155,6 @@ pub(crate) fn tasks() -> usize {
     // SAFETY: the pointer is to a value that outlives the call, which cannot fail then.
     unsafe { libc::sysinfo(&mut known) };
     usize::from(known.procs)
-}
-
-/// Size of a memory page.
-pub(crate) fn page_size() -> u64 {
-    // SAFETY: takes a plain number and has no preconditions.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// The signals a supervisor waits for instead of being interrupted by.
@@ -257,7 +257,7 @@ pub(crate) fn landlock_version() -> i32 {
 
 /// A new folder that only this user can enter, where temporary files go.
 pub(crate) fn temporary_folder() -> io::Result<PathBuf> {
-    let pattern = std::env::temp_dir().join("gimlet-jail-XXXXXX");
+    let pattern = std::env::temp_dir().join(format!("{}XXXXXX", super::scratch::PREFIX));
     let pattern = CString::new(pattern.into_os_string().into_vec()).map_err(io::Error::other)?;
     let name = pattern.into_raw();
     // SAFETY: the text ends with a zero, is ours alone, and is only changed in place.
@@ -282,4 +282,121 @@ pub(crate) fn readable(filter: &BpfProgram) -> io::Result<libc::c_int> {
     // SAFETY: the pointer and the length are those of one buffer.
     let written = unsafe { libc::pwrite(file, bytes.as_ptr().cast(), bytes.len(), 0) };
     if written == bytes.len().cast_signed() { Ok(file) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether this works in a process of its own. It may only make calls to the kernel.
+pub(crate) fn succeeds_elsewhere(tried: fn() -> io::Result<()>) -> bool {
+    // SAFETY: other threads may hold locks that the child finds taken forever, but what it does takes none, and it ends
+    // without running anything of this process.
+    match unsafe { libc::fork() } {
+        -1 => false,
+        // SAFETY: as above.
+        0 => unsafe { libc::_exit(libc::c_int::from(tried().is_err())) },
+        child => wait_for(child.unsigned_abs()).is_ok_and(|status| status == 0),
+    }
+}
+
+/// What a process has of its own now.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Unshared {
+    Mounts,
+    /// Also a namespace for its user, in which it is nobody until it says who.
+    WithUser,
+}
+
+/// Gives this process mounts of its own, from which nothing spreads.
+pub(crate) fn unshare_mounts() -> io::Result<Unshared> {
+    // SAFETY: takes plain numbers; the process has one thread.
+    let unshare = |what| checked(unsafe { libc::unshare(what) });
+    let unshared = match unshare(libc::CLONE_NEWNS) {
+        Ok(()) => Unshared::Mounts,
+        Err(_) => {
+            unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
+            Unshared::WithUser
+        }
+    };
+    let private = libc::mount_attr { propagation: libc::MS_PRIVATE, ..NO_CHANGE };
+    set_mounts(libc::AT_FDCWD, c"/", &private)?;
+    Ok(unshared)
+}
+
+/// Who a process is.
+pub(crate) struct User {
+    user: u32,
+    group: u32,
+}
+
+impl User {
+    pub(crate) fn of_this_process() -> Self {
+        // SAFETY: has no preconditions and cannot fail.
+        User { user: user(), group: unsafe { libc::getegid() } }
+    }
+
+    /// Has the process be the same in its new namespace.
+    pub(crate) fn keep(&self) -> io::Result<()> {
+        std::fs::write("/proc/self/setgroups", "deny")?;
+        std::fs::write("/proc/self/uid_map", format!("{0} {0} 1", self.user))?;
+        std::fs::write("/proc/self/gid_map", format!("{0} {0} 1", self.group))
+    }
+}
+
+const NO_CHANGE: libc::mount_attr =
+    libc::mount_attr { attr_set: 0, attr_clr: 0, propagation: 0, userns_fd: 0 };
+const READ_ONLY: libc::mount_attr = libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY, ..NO_CHANGE };
+
+/// Changes a mount and all below it.
+fn set_mounts(folder: libc::c_int, path: &CStr, change: &libc::mount_attr) -> io::Result<()> {
+    let flags = libc::AT_RECURSIVE | libc::AT_EMPTY_PATH;
+    let size = size_of::<libc::mount_attr>();
+    // SAFETY: the text ends with a zero, and the structure is of the size that is told; both outlive the call.
+    match unsafe {
+        libc::syscall(libc::SYS_mount_setattr, folder, path.as_ptr(), flags, &raw const *change, size)
+    } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Nothing at or below this mount can be changed from here on.
+pub(crate) fn set_read_only(path: &CStr) -> io::Result<()> {
+    set_mounts(libc::AT_FDCWD, path, &READ_ONLY)
+}
+
+/// What is at a path, with all that is mounted below, and not mounted itself yet.
+pub(crate) struct Tree(OwnedFd);
+
+impl Tree {
+    pub(crate) fn copy(path: &CStr) -> io::Result<Self> {
+        let flags = libc::OPEN_TREE_CLONE
+            | libc::OPEN_TREE_CLOEXEC
+            | (libc::AT_RECURSIVE | libc::AT_SYMLINK_NOFOLLOW).cast_unsigned();
+        // SAFETY: the text ends with a zero and outlives the call.
+        let tree = unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
+        let tree = libc::c_int::try_from(tree).map_err(io::Error::other)?;
+        checked(tree)?;
+        // SAFETY: the call has just made it, and nobody else knows it.
+        Ok(Tree(unsafe { OwnedFd::from_raw_fd(tree) }))
+    }
+
+    pub(crate) fn set_read_only(&self) -> io::Result<()> {
+        set_mounts(self.0.as_raw_fd(), c"", &READ_ONLY)
+    }
+
+    /// Mounts it; a link is not followed.
+    pub(crate) fn put(self, path: &CStr) -> io::Result<()> {
+        let (tree, empty) = (self.0.as_raw_fd(), c"".as_ptr());
+        let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
+        // SAFETY: the texts end with a zero and outlive the call, as does the descriptor.
+        match unsafe {
+            libc::syscall(libc::SYS_move_mount, tree, empty, libc::AT_FDCWD, path.as_ptr(), flags)
+        } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A path as the kernel wants it.
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_encoded_bytes()).map_err(io::Error::other)
 }

@@ -1,7 +1,7 @@
 //! All processes a command has started, found by their parents. Orphans are the supervisor's own children, so nothing
 //! leaves the tree.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::sys;
 
@@ -9,16 +9,31 @@ use super::sys;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Used {
     pub(crate) processes: usize,
-    /// Memory that only these processes have, in bytes.
+    pub(crate) threads: usize,
+    /// Memory that comes from no file, in bytes; what they share among them counts once.
     pub(crate) memory: u64,
 }
 
-/// Measures everything below this process.
-pub(crate) fn measure() -> Used {
-    let page = sys::page_size();
+/// Measures everything below this process. How much of the memory is shared is found out only where it matters for the
+/// limit, since the kernel has to look at every page for it.
+pub(crate) fn measure(limit: u64) -> Used {
     let below = below(std::process::id());
-    let memory = below.iter().filter_map(|pid| private_pages(*pid)).sum::<u64>() * page;
-    Used { processes: below.len(), memory }
+    let sizes: Vec<(u32, Size)> = below.iter().filter_map(|pid| Some((*pid, Size::of(*pid)?))).collect();
+    let sum = |size: fn(&Size) -> u64| sizes.iter().map(|(_, of)| size(of)).sum::<u64>();
+    let (private, shared) = (sum(|of| of.private), sum(|of| of.shared));
+    let shared = if private + shared <= limit {
+        shared
+    } else {
+        sizes.iter().map(|(pid, size)| share(*pid, size)).sum()
+    };
+    let threads = sizes.iter().map(|(_, size)| size.threads).sum();
+    Used { processes: below.len(), threads, memory: private + shared }
+}
+
+/// Whether the kernel tells what [`children`] asks for.
+pub(crate) fn lists_children(proc: &Path) -> bool {
+    let own = std::process::id().to_string();
+    proc.join("self/task").join(own).join("children").exists()
 }
 
 /// Kills everything below this process, and comes back when nothing is left. First, at one stroke, what is still in the
@@ -53,18 +68,60 @@ fn below(pid: u32) -> Vec<u32> {
 fn children(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-        let list: PathBuf = task.path().join("children");
-        if let Ok(list) = std::fs::read_to_string(list) {
+        if let Ok(list) = std::fs::read_to_string(task.path().join("children")) {
             found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         }
     }
     found
 }
 
-/// Pages in memory that come from no file and are shared with nobody.
-fn private_pages(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let mut fields = text.split_ascii_whitespace().skip(1).filter_map(|field| field.parse::<u64>().ok());
-    let (resident, shared) = (fields.next()?, fields.next()?);
-    Some(resident.saturating_sub(shared))
+/// What a process has in memory that comes from no file, in bytes.
+struct Size {
+    private: u64,
+    /// Others may have the same.
+    shared: u64,
+    threads: usize,
+}
+
+impl Size {
+    /// None if the process is gone.
+    fn of(pid: u32) -> Option<Self> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let kilobytes = |name| field(&text, name).unwrap_or_default() << 10;
+        Some(Size {
+            private: kilobytes("RssAnon:"),
+            shared: kilobytes("RssShmem:"),
+            threads: field(&text, "Threads:").and_then(|count| count.try_into().ok()).unwrap_or_default(),
+        })
+    }
+}
+
+/// A process's share, in bytes, of the memory that it has in common with others.
+fn share(pid: u32, size: &Size) -> u64 {
+    match std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
+        Ok(text) => field(&text, "Pss_Shmem:").map_or(size.shared, |kilobytes| kilobytes << 10),
+        // Whoever lets nobody look has all of it.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => size.shared,
+        // It has ended meanwhile.
+        Err(_) => 0,
+    }
+}
+
+/// A number in one of the kernel's tables.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_lists_no_children_is_known() {
+        assert!(lists_children(Path::new("/proc")));
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(temp.path().join("self/task").join(std::process::id().to_string())).unwrap();
+        assert!(!lists_children(temp.path()));
+    }
 }
