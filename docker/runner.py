@@ -454,7 +454,7 @@ def main():
     pipe.send(type="ready", weaknesses=weaknesses)
     while True:
         cell = pipe.receive()
-        pipe.send(**session.run(cell["number"], cell["code"]))
+        pipe.send(number=cell["number"], **session.run(cell["number"], cell["code"]))
 
 
 main()

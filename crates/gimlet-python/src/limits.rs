@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Deepest brackets, indentation or prefixes of a cell, unless a session says otherwise.
 pub(crate) const NESTING: usize = 100;
 
+/// Most variables that are told of, the latest ones.
+pub(crate) const VARIABLES: usize = 50;
+
 /// Limits of one session; each holds for every cell of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

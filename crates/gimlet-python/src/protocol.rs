@@ -120,6 +120,8 @@ pub enum FromWorker {
     },
     /// The cell ended.
     Ended {
+        /// Its number.
+        number: u32,
         /// How.
         end: CellEnd,
         /// Whether it would end the same way again.

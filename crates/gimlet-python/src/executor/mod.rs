@@ -1,5 +1,6 @@
 //! The parent's side: sessions as [`gimlet::cell`] knows them, each a worker process that may die.
 
+mod allowance;
 mod death;
 mod nest;
 mod process;

@@ -12,10 +12,11 @@ use gimlet::context::Variable;
 use gimlet::tool::ToolFailure;
 use serde_json::Value;
 
+use super::allowance::{Spent, bounded};
 use super::process::{Silence, Worker};
 use super::record::{Called, Loss, Ran};
 use super::stable::Stable;
-use crate::limits::GRACE;
+use crate::limits::{GRACE, VARIABLES};
 use crate::protocol::{CallResult, Fate, FromWorker, Health, Start, ToWorker};
 use crate::source;
 
@@ -72,8 +73,9 @@ impl PythonSession {
         if worker.queue(&ToWorker::Stop).is_err() {
             return false;
         }
+        let end = Instant::now() + GRACE;
         loop {
-            match worker.next(GRACE).await {
+            match worker.next(end.saturating_duration_since(Instant::now())).await {
                 Ok(FromWorker::Printed { .. }) => {}
                 Ok(FromWorker::Stopped { .. }) => return true,
                 Ok(_) | Err(_) => return false,
@@ -128,9 +130,12 @@ impl PythonSession {
         let diverged = |what: String| ExecutorError::Diverged(format!("cell {}: {what}", ran.number));
         worker.queue(&ToWorker::Cell { number: ran.number, code: ran.code.clone() })?;
         let mut done = 0;
+        // Recorded results come at once, so the whole cell has the time that its computing had.
+        let end = Instant::now() + self.start.limits.wall + GRACE;
         loop {
-            match worker.next(self.start.limits.wall + GRACE).await {
+            match worker.next(end.saturating_duration_since(Instant::now())).await {
                 Ok(FromWorker::Printed { .. }) => {}
+                Ok(FromWorker::Ended { number, .. }) if number != ran.number => {}
                 Ok(FromWorker::Call { id, tool, args }) => {
                     let Some(recorded) = ran.calls.get(done) else {
                         return Err(diverged(format!("it now calls {tool} once more than before")));
@@ -192,12 +197,25 @@ impl PythonSession {
         }
     }
 
-    /// Takes note of a cell in which the worker died or hung.
-    async fn died(&mut self, silence: Silence) -> Result<CellEnd, ExecutorError> {
+    /// Takes note of a cell that did not come to its end.
+    fn cut(&mut self) {
+        self.variables.clear();
         if let Some(mut ran) = self.open.take() {
             ran.fate = Fate::Cut;
             self.ran.push(ran);
         }
+    }
+
+    /// Ends a cell that hands over more than it may, and with it the worker that lets it.
+    async fn stopped(&mut self, message: String) -> Result<CellEnd, ExecutorError> {
+        self.cut();
+        self.worker = None;
+        self.restore(CellEnd::Limited { message }).await
+    }
+
+    /// Takes note of a cell in which the worker died or hung.
+    async fn died(&mut self, silence: Silence) -> Result<CellEnd, ExecutorError> {
+        self.cut();
         let limits = &self.start.limits;
         let worker = self.worker.take();
         let end = match (silence, worker) {
@@ -272,7 +290,7 @@ impl Session for PythonSession {
                 loss: Loss::Untold,
             });
             let left = self.start.limits.wall + GRACE;
-            Ok(Box::new(PythonCell { session: self, left }) as Box<dyn Cell + 'a>)
+            Ok(Box::new(PythonCell { session: self, left, spent: Spent::default() }) as Box<dyn Cell + 'a>)
         }
         .boxed()
     }
@@ -292,6 +310,8 @@ struct PythonCell<'a> {
     session: &'a mut PythonSession,
     /// Computing time left before the worker is killed.
     left: Duration,
+    /// What it has handed over.
+    spent: Spent,
 }
 
 impl PythonCell<'_> {
@@ -302,27 +322,43 @@ impl PythonCell<'_> {
         let Some(worker) = self.session.worker.as_mut() else {
             return Err(ExecutorError::Died("no worker".into()));
         };
-        let began = Instant::now();
-        let message = worker.next(self.left).await;
-        self.left = self.left.saturating_sub(began.elapsed());
-        match message {
-            Ok(FromWorker::Printed { stream, text }) => Ok(CellEvent::Printed { text, stream }),
-            Ok(FromWorker::Call { id, tool, args }) if id == open.calls.len() as u64 => {
-                open.calls.push(Called { tool: tool.clone(), args: args.clone(), result: None });
-                Ok(CellEvent::HostCall { id, tool, args })
+        let message = loop {
+            let began = Instant::now();
+            let message = worker.next(self.left).await;
+            self.left = self.left.saturating_sub(began.elapsed());
+            match message {
+                // Late news of a cell that is over, as from a process that its code has forked.
+                Ok(FromWorker::Ended { number, .. }) if number != open.number => {}
+                other => break other,
             }
-            Ok(FromWorker::Ended { end, fate, health, variables }) => {
-                self.session.variables = variables.into_iter().filter(Variable::is_plain).collect();
+        };
+        match message {
+            Ok(FromWorker::Printed { stream, text }) => {
+                match self.spent.print(&text, &self.session.start.limits) {
+                    Ok(()) => Ok(CellEvent::Printed { text, stream }),
+                    Err(excess) => self.session.stopped(excess).await.map(CellEvent::Ended),
+                }
+            }
+            Ok(FromWorker::Call { id, tool, args }) if id == open.calls.len() as u64 => {
+                match self.spent.call(&self.session.start.limits) {
+                    Ok(()) => {
+                        open.calls.push(Called { tool: tool.clone(), args: args.clone(), result: None });
+                        Ok(CellEvent::HostCall { id, tool, args })
+                    }
+                    Err(excess) => self.session.stopped(excess).await.map(CellEvent::Ended),
+                }
+            }
+            Ok(FromWorker::Ended { number: _, end, fate, health, variables }) => {
+                let told = variables.into_iter().filter(Variable::is_plain).take(VARIABLES);
+                self.session.variables = told.collect();
+                let end = bounded(end, &self.session.start.limits);
                 self.session.ended(end, fate, health).await.map(CellEvent::Ended)
             }
             Ok(other) => {
                 self.session.worker = None;
                 Err(ExecutorError::Protocol(format!("unexpected from a running cell: {other:?}")))
             }
-            Err(silence) => {
-                self.session.variables.clear();
-                self.session.died(silence).await.map(CellEvent::Ended)
-            }
+            Err(silence) => self.session.died(silence).await.map(CellEvent::Ended),
         }
     }
 

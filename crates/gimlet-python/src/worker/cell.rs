@@ -33,7 +33,13 @@ impl Session {
         let file = self.sources.add(number, code);
         if let Err(refusal) = self.admit(&file, code) {
             let variables = variables::bound(&self.scope.globals, vm);
-            return FromWorker::Ended { end: refusal, fate: Fate::Whole, health: Health::Good, variables };
+            return FromWorker::Ended {
+                number,
+                end: refusal,
+                fate: Fate::Whole,
+                health: Health::Good,
+                variables,
+            };
         }
         let result = self.execute(&file, code, vm);
         let stopped = watch.stopped();
@@ -63,7 +69,7 @@ impl Session {
             Some(Stop::Time | Stop::Memory | Stop::Asked) => Fate::Cut,
             Some(Stop::Answer | Stop::Calls) | None => Fate::Whole,
         };
-        FromWorker::Ended { end, fate, health, variables: variables::bound(&self.scope.globals, vm) }
+        FromWorker::Ended { number, end, fate, health, variables: variables::bound(&self.scope.globals, vm) }
     }
 
     /// What is refused before anything runs.

@@ -7,8 +7,7 @@ use rustpython_vm::builtins::{
 };
 use rustpython_vm::{AsObject, PyObject, VirtualMachine};
 
-/// Most variables that are told, the latest ones.
-const MOST: usize = 50;
+use crate::limits::VARIABLES;
 
 /// What code has bound at its top level, in the order it was first bound.
 pub(crate) fn bound(globals: &PyDictRef, _vm: &VirtualMachine) -> Vec<Variable> {
@@ -20,7 +19,7 @@ pub(crate) fn bound(globals: &PyDictRef, _vm: &VirtualMachine) -> Vec<Variable> 
             (!hidden).then(|| Variable { name, kind: value.class().name().to_string(), size: size(&value) })
         })
         .collect();
-    found.drain(..found.len().saturating_sub(MOST));
+    found.drain(..found.len().saturating_sub(VARIABLES));
     found
 }
 
