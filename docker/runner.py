@@ -5,12 +5,13 @@ Every frame comes after its length in four little-endian bytes. The parent sends
 """
 
 import ast
-import difflib
+import builtins
 import io
 import json
 import linecache
 import os
 import random
+import re
 import select
 import signal
 import struct
@@ -25,6 +26,8 @@ INSIST = 0.002
 BREATH = 50
 GATHER = 0.005
 GATHER_CHARACTERS = 16384
+# Halves of characters, which JSON does not have.
+HALVES = re.compile("[\ud800-\udfff]")
 WORKSPACE = "/workspace"
 
 
@@ -57,7 +60,7 @@ class Pipe:
         return json.loads(self.exactly(length))
 
     def send(self, **message):
-        body = json.dumps(message).encode()
+        body = HALVES.sub("\ufffd", json.dumps(message, ensure_ascii=False)).encode()
         self.output.write(struct.pack("<I", len(body)) + body)
         self.output.flush()
 
@@ -111,8 +114,9 @@ class Tool:
         bound = dict(zip(self.names, positional))
         for keyword, value in keywords.items():
             if keyword not in self.names:
-                near = difflib.get_close_matches(keyword, self.names, 1, 0.6)
-                more = f". Did you mean '{near[0]}'?" if near else f"; its signature is {self.shown}"
+                steps, near = min(((distance(keyword, known), known) for known in self.names), default=(9, ""))
+                close = steps * 2 <= len(keyword.encode())
+                more = f". Did you mean '{near}'?" if close else f"; its signature is {self.shown}"
                 raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'{more}")
             if keyword in bound:
                 raise TypeError(f"{name}() got multiple values for argument '{keyword}'")
@@ -124,7 +128,27 @@ class Tool:
                 f"{name}() missing {len(missing)} required positional"
                 f" argument{'' if len(missing) == 1 else 's'}: {listed}"
             )
-        return {key: plain(value, strict=True) for key, value in bound.items()}
+        return {key: self.argument(key, value) for key, value in bound.items()}
+
+    def argument(self, key, value):
+        try:
+            return plain(value, strict=True)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise type(error)(f"{self.__name__}() argument '{key}': {error}") from None
+
+
+def distance(one, other):
+    """How many characters must be added, left out, changed or swapped with the next to make one word of the other."""
+    rows = [list(range(len(other) + 1))]
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(other, 1):
+            steps = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and b == one[i - 2]:
+                steps = min(steps, rows[-2][j - 2] + 1)
+            row.append(steps)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def plain(value, strict):
@@ -141,7 +165,8 @@ def plain(value, strict):
         if value - value == 0:
             return float(value)
         if strict:
-            raise ValueError(f"{value} is not a number that JSON has; pass it as a string")
+            shown = "NaN" if value != value else float.__repr__(value)
+            raise ValueError(f"{shown} is not a number that JSON has; pass it as a string")
         return str(value).lower()
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item, strict) for item in value]
@@ -192,6 +217,9 @@ class Session:
         random.seed(start["seed"])
         signal.signal(signal.SIGALRM, self.interrupt)
         sys.stdout, sys.stderr = Printed(self, "stdout"), Printed(self, "stderr")
+        sys.argv = [""]
+        builtins.input = no_input
+        del builtins.breakpoint
         sys.setrecursionlimit(self.limits["recursion"])
 
     def interrupt(self, *_):
@@ -223,9 +251,12 @@ class Session:
             self.pipe.send(type="printed", stream=self.stream, text=text)
         self.sent = time.monotonic()
 
-    def final_answer(self, answer):
+    def final_answer(self, *positional, **keywords):
         """Ends the run with this answer."""
-        self.answer = plain(answer, strict=False)
+        given = [*positional, *keywords.values()]
+        if len(given) != 1 or not keywords.keys() <= {"answer", "value", "result"}:
+            raise TypeError(f"final_answer() takes exactly 1 argument ({len(given)} given)")
+        self.answer = plain(given[0], strict=False)
         self.stop("answer")
 
     def call(self, tool, args):
@@ -249,7 +280,7 @@ class Session:
         """Runs a cell; the message that ends it."""
         file = f"<cell {number}>"
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
-        refused = self.refusal(file, code)
+        refused = self.refusal(file, code) or too_deep(file, code, self.limits["nesting"])
         if refused:
             return self.ended({"end": "raised", "kind": "SyntaxError", "traceback": refused})
         self.calls, self.left, self.dropped = 0, self.limits["output"], 0
@@ -301,7 +332,7 @@ class Session:
     def refusal(self, file, code):
         """What is refused before anything runs, as the text of a syntax error."""
         if len(code.encode()) > self.limits["source"]:
-            return f'  File "{file}", line 1\nSyntaxError: the source is longer than {self.limits["source"]} bytes\n'
+            return syntax_error(file, code, 1, f"the source is longer than {self.limits['source']} bytes")
         try:
             tree = ast.parse(code, file)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -321,10 +352,17 @@ class Session:
     def execute(self, file, code):
         tree = ast.parse(code, file)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, file, "exec"), self.names)
-        if last is None:
+        try:
+            body = compile(tree, file, "exec")
+            shown = last and compile(ast.Expression(last.value), file, "eval")
+        except SyntaxError as error:
+            # A tree does not know the text it was made of.
+            error.text = error.text or linecache.getline(file, error.lineno or 0)
+            raise
+        exec(body, self.names)
+        if shown is None:
             return None
-        value = eval(compile(ast.Expression(last.value), file, "eval"), self.names)
+        value = eval(shown, self.names)
         return None if value is None else shorten(repr(value), self.limits["value"])
 
     def limit(self):
@@ -373,23 +411,73 @@ def class_name(error):
     return kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def no_input(prompt="", /):
+    raise EOFError("input() is not possible: nobody is there to type; use the values you have or call a tool")
+
+
 def bindings(body):
-    """Names that statements of the outermost level bind, with their lines."""
-    for node in body:
+    """Names that statements of the outermost level bind, or any declares global, with their lines."""
+    found, todo = set(), [(node, False) for node in body]
+    while todo:
+        node, inner = todo.pop()
+        name, children = None, ast.iter_child_nodes(node)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name, node.lineno
-            continue
-        inner = []
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.alias):
-                yield (child.asname or child.name).split(".")[0], node.lineno
-            elif isinstance(child, ast.Name) and isinstance(child.ctx, (ast.Store, ast.Del)):
-                yield child.id, child.lineno
-            elif not isinstance(child, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-                inner.append(child)
-        if isinstance(node, ast.ExceptHandler) and node.name:
-            yield node.name, node.lineno
-        yield from bindings(inner)
+            name, children = node.name, node.body
+        elif isinstance(node, ast.Lambda):
+            children = ()
+        elif isinstance(node, ast.comprehension):
+            children = (node.iter, *node.ifs)
+        elif isinstance(node, ast.Global):
+            found.update((name, node.lineno) for name in node.names)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            name = node.id
+        elif isinstance(node, ast.alias):
+            name = (node.asname or node.name).split(".")[0]
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+            name = node.name
+        elif isinstance(node, ast.MatchMapping):
+            name = node.rest
+        if name and not inner:
+            found.add((name, node.lineno))
+        within = inner or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        todo.extend((child, within) for child in children)
+    return sorted(found)
+
+
+def syntax_error(file, code, line, message):
+    shown = shorten(code.split("\n")[line - 1].strip(), 200)
+    return f'  File "{file}", line {line}\n    {shown}\nSyntaxError: {message}\n'
+
+
+# What nesting is made of: beginnings of lines, brackets, and operators that nest to the right. Comments and strings are not.
+NESTS = re.compile(
+    r'''(?P<none>\#[^\n]* | ("""|\'\'\')(?:\\.|(?!\2).)*(?:\2)? | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?)
+    | (?P<line>(?:^|\n)[ \t]*(?=[^\s\#])) | (?P<open>[(\[{]) | (?P<close>[)\]}])
+    | (?P<prefix>[-+~*] | \b(?:not|lambda|await|else|elif|if)\b)''',
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def too_deep(file, code, most):
+    """The text of a syntax error, if code nests more deeply than it may."""
+    brackets, prefixes, indents, message = 0, 0, [0], None
+    for part in NESTS.finditer(code):
+        kind = part.lastgroup
+        if kind == "open":
+            brackets += 1
+            message = "too many nested parentheses" if brackets > most else None
+        elif kind == "close":
+            brackets = max(brackets - 1, 0)
+        elif kind == "prefix":
+            prefixes += 1
+            message = "too many nested operators" if prefixes > most * 50 else None
+        elif kind == "line" and not brackets:
+            width, prefixes = len(part.group().lstrip("\n")), 0
+            indents = [*(indent for indent in indents if indent < width), width]
+            message = "too many levels of indentation" if len(indents) > most else None
+        if message:
+            return syntax_error(file, code, code.count("\n", 0, part.end()) + 1, message)
+    return None
 
 
 def unpack(pipe, length):
