@@ -761,3 +761,61 @@ fn the_image_is_built_and_used() {
         .unwrap();
     assert!(removed.status.success());
 }
+
+// The runner in a container: what it keeps from the code, and the session it keeps for it.
+
+impl Project {
+    /// One piece of code in a container.
+    fn code(&self, code: &str) -> Said {
+        self.say(&["python", "--tools", "--value", "--executor", "docker", "-c", code])
+    }
+
+    /// How a run's cells ended on an executor, without what differs between runs.
+    fn cells(&self, executor: &str, cells: &[&str]) -> Vec<Value> {
+        let model = self.inner.script(&replies(cells));
+        let args =
+            ["--model", &model, "--action", "code", "--executor", executor, "--max-steps", "99", "look"];
+        let said = self.say(&args);
+        assert_eq!((said.code, said.stdout.as_str()), (0, "done\n"), "{executor}: {}", said.stderr);
+        let ended = self.events().into_iter().filter(|event| event["type"] == "cell.finished");
+        let plain = ended.map(|mut cell| {
+            for private in ["seq", "time", "run", "seconds"] {
+                cell.as_object_mut().unwrap().remove(private);
+            }
+            cell
+        });
+        plain.collect()
+    }
+}
+
+/// Opens whatever it can of every process, to keep the container's input from closing.
+const HOLDS: &str = "import glob, os
+held = []
+for name in glob.glob('/proc/[0-9]*/fd/*'):
+    try:
+        held.append(os.open(name, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        pass
+try:
+    os.open('/proc/1/fd/0', os.O_WRONLY)
+except PermissionError:
+    print('refused', flush=True)
+";
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn code_cannot_keep_its_container() {
+    use std::io::BufRead;
+    let project = Project::new();
+    let code = format!("{HOLDS}while True: pass");
+    let mut command = project.gimlet(&["python", "--executor", "docker", "-c", &code]);
+    let mut parent = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    std::io::BufReader::new(parent.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "refused\n");
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    project.assert_nothing_left();
+    let ready = "import os, time\nwhile os.stat('/proc/1/fd').st_uid: time.sleep(0.01)\n";
+    assert_eq!(text(&project.python(&format!("{ready}{HOLDS}"))), "refused\n", "nor can a command");
+}
