@@ -18,6 +18,7 @@ import socket
 import struct
 import sys
 import tarfile
+import threading
 import time
 import traceback
 
@@ -27,6 +28,9 @@ INSIST = 0.002
 BREATH = 50
 GATHER = 0.005
 GATHER_CHARACTERS = 16384
+# How much of other processes' output is read at once, and how much of it a dying session leaves as its last words.
+PART = 1 << 20
+LAST_WORDS = 4096
 # Halves of characters, which JSON does not have.
 HALVES = re.compile("[\ud800-\udfff]")
 WORKSPACE = "/workspace"
@@ -41,14 +45,16 @@ ToolError.__module__ = "__main__"
 
 
 class Pipe:
-    """The frames. Holds the real standard streams; the code gets others."""
+    """The frames. Holds the real standard streams; the code and the processes it starts get files in their place, from
+    which a session takes what was printed."""
 
-    def __init__(self, source):
+    def __init__(self, source, files):
         self.input = os.fdopen(source, "rb")
         self.output = os.fdopen(os.dup(1), "wb")
+        self.busy = False
         null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 0)
-        os.dup2(2, 1)
+        for file, stream in zip((null, *files), (0, 1, 2)):
+            os.dup2(file, stream)
 
     def exactly(self, length):
         data = self.input.read(length)
@@ -62,8 +68,10 @@ class Pipe:
 
     def send(self, **message):
         body = HALVES.sub("\ufffd", json.dumps(message, ensure_ascii=False)).encode()
+        self.busy = True
         self.output.write(struct.pack("<I", len(body)) + body)
         self.output.flush()
+        self.busy = False
 
 
 class Printed(io.TextIOBase):
@@ -82,6 +90,9 @@ class Printed(io.TextIOBase):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         self.session.printed(self.stream, text)
         return len(text)
+
+    def flush(self):
+        self.session.flush()
 
 
 class Tool:
@@ -198,16 +209,19 @@ def shorten(text, most, keep_end=False):
 
 
 class Session:
-    """The variables, and what the running cell may still spend."""
+    """The variables, and what the running cell may still spend. Threads of the code share it, one at a time."""
 
-    def __init__(self, pipe, start):
+    def __init__(self, pipe, files, start):
         self.pipe = pipe
         self.limits = start["limits"]
         wall = self.limits["wall"]
         self.wall = wall["secs"] + wall["nanos"] / 1e9
-        self.calls = self.left = self.dropped = 0
-        self.reason = self.answer = None
+        self.lock = threading.RLock()
+        self.running = self.forked = False
         self.stream, self.waiting, self.sent = "stdout", "", 0.0
+        self.files = dict(zip(("stdout", "stderr"), files))
+        self.taken = dict.fromkeys(self.files, 0)
+        self.renew()
         tools = {shape["name"]: Tool(self, shape) for shape in start["tools"]}
         self.protected = set(tools) | {"final_answer"}
         main = type(sys)("__main__")
@@ -217,37 +231,73 @@ class Session:
         self.given = set(self.names)
         random.seed(start["seed"])
         signal.signal(signal.SIGALRM, self.interrupt)
+        os.register_at_fork(after_in_child=self.fork)
         sys.stdout, sys.stderr = Printed(self, "stdout"), Printed(self, "stderr")
         sys.argv = [""]
         builtins.input = no_input
         del builtins.breakpoint
         sys.setrecursionlimit(self.limits["recursion"])
 
+    def renew(self):
+        """What a thread prints after its cell has ended belongs to the next one."""
+        self.calls, self.left, self.dropped = 0, self.limits["output"], 0
+        self.reason = self.answer = None
+
+    def fork(self):
+        """In a process that the code has forked, which must not speak in its parent's name."""
+        self.lock, self.forked, self.running = threading.RLock(), True, False
+
     def interrupt(self, *_):
-        self.stop(self.reason or "time")
+        # A frame that is on its way is sent whole first: the signal comes again.
+        if self.running and not self.pipe.busy:
+            self.stop("time")
 
     def stop(self, reason):
         self.reason = self.reason or reason
-        signal.setitimer(signal.ITIMER_REAL, INSIST, INSIST)
+        if self.running:
+            signal.setitimer(signal.ITIMER_REAL, INSIST, INSIST)
         raise Stop
 
     def printed(self, stream, text):
-        if self.reason:
+        if self.forked:
+            os.write(1 if stream == "stdout" else 2, text.encode("utf-8", "replace"))
             return
+        with self.lock:
+            if self.reason:
+                return
+            self.gather()
+            self.put(stream, text)
+            due = time.monotonic() - self.sent >= GATHER or len(self.waiting) >= GATHER_CHARACTERS
+            if due and self.waiting.endswith("\n"):
+                self.send_waiting()
+
+    def put(self, stream, text):
         kept = text[: self.left]
         self.dropped += len(text) - len(kept)
         self.left -= len(kept)
         if stream != self.stream:
-            self.flush()
+            self.send_waiting()
             self.stream = stream
         self.waiting += kept
-        due = time.monotonic() - self.sent >= GATHER or len(self.waiting) >= GATHER_CHARACTERS
-        if due and self.waiting.endswith("\n"):
-            self.flush()
+
+    def gather(self):
+        """Takes what processes have printed that the code has started."""
+        for stream, file in self.files.items():
+            while os.fstat(file).st_size > self.taken[stream]:
+                part = os.pread(file, PART, self.taken[stream])
+                self.taken[stream] += len(part)
+                self.put(stream, part.decode("utf-8", "replace"))
 
     def flush(self):
+        if not self.forked:
+            with self.lock:
+                self.gather()
+                self.send_waiting()
+
+    def send_waiting(self):
         """Sends what was printed; a loop may print a hundred thousand lines, so a few wait for each other."""
         if self.waiting:
+            self.pipe.busy = True
             text, self.waiting = self.waiting, ""
             self.pipe.send(type="printed", stream=self.stream, text=text)
         self.sent = time.monotonic()
@@ -257,77 +307,115 @@ class Session:
         given = [*positional, *keywords.values()]
         if len(given) != 1 or not keywords.keys() <= {"answer", "value", "result"}:
             raise TypeError(f"final_answer() takes exactly 1 argument ({len(given)} given)")
+        self.refuse_strangers("final_answer")
         self.answer = plain(given[0], strict=False)
         self.stop("answer")
 
+    def refuse_strangers(self, tool):
+        if self.forked:
+            raise RuntimeError(f"{tool}() is not possible in a process of its own; call it where the code runs")
+        if not self.running and not self.reason:
+            raise RuntimeError(f"{tool}() is not possible once the code has ended; wait for its threads")
+
     def call(self, tool, args):
-        if self.reason:
-            self.stop(self.reason)
-        if self.calls >= self.limits["calls"]:
-            self.stop("calls")
-        identity, self.calls = self.calls, self.calls + 1
-        left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-        self.flush()
-        self.pipe.send(type="call", id=identity, tool=tool, args=args)
-        reply = self.pipe.receive()
-        if reply["type"] == "stop":
-            self.stop("asked")
-        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+        with self.lock:
+            self.refuse_strangers(tool)
+            if self.reason:
+                self.stop(self.reason)
+            if self.calls >= self.limits["calls"]:
+                self.stop("calls")
+            identity, self.calls = self.calls, self.calls + 1
+            left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+            self.flush()
+            self.pipe.send(type="call", id=identity, tool=tool, args=args)
+            reply = self.pipe.receive()
+            if reply["type"] == "stop":
+                self.stop("asked")
+            if self.reason:
+                self.stop(self.reason)
+            if self.running:
+                signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), INSIST)
         if "failed" in reply:
             raise ToolError(reply["failed"])
         return reply["ok"]
 
     def run(self, number, code):
-        """Runs a cell; the message that ends it."""
+        """Runs a cell and says how it ended."""
         file = f"<cell {number}>"
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
-        refused = self.refusal(file, code) or too_deep(file, code, self.limits["nesting"])
-        if refused:
-            return self.ended({"end": "raised", "kind": "SyntaxError", "traceback": refused})
-        self.calls, self.left, self.dropped = 0, self.limits["output"], 0
-        self.reason = self.answer = None
         end, line = None, None
+        refused = self.refusal(file, code) or too_deep(file, code, self.limits["nesting"])
         try:
             try:
-                signal.setitimer(signal.ITIMER_REAL, self.wall)
-                end = {"end": "done", "value": self.execute(file, code)}
+                if refused:
+                    end = {"end": "raised", "kind": "SyntaxError", "traceback": refused}
+                else:
+                    self.running = True
+                    signal.setitimer(signal.ITIMER_REAL, self.wall, INSIST)
+                    end = {"end": "done", "value": self.execute(file, code)}
             finally:
+                self.running = False
                 signal.setitimer(signal.ITIMER_REAL, 0)
         except Stop as stopped:
             line = line_in(stopped, file)
         except BaseException as error:
+            end = self.raised(error)
+        if self.forked:
+            self.leave(end)
+        # A call that a thread has made is answered first.
+        with self.lock:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            if not self.reason:
-                end = {"end": "raised", "kind": class_name(error), "traceback": self.report(error)}
-        if self.dropped:
-            note = f"\n[output limit reached: {self.dropped} more characters were not kept]\n"
-            self.waiting += note
-        self.flush()
+            self.gather()
+            if self.dropped:
+                self.waiting += f"\n[output limit reached: {self.dropped} more characters were not kept]\n"
+            self.send_waiting()
+            self.pipe.send(**self.ended(number, end, line))
+            self.renew()
+            for stream, taken in self.taken.items():
+                if taken and os.fstat(self.files[stream]).st_size == taken:
+                    os.ftruncate(self.files[stream], 0)
+                    self.taken[stream] = 0
+
+    def raised(self, error):
+        try:
+            return {"end": "raised", "kind": class_name(error), "traceback": self.report(error)}
+        except Exception as failure:
+            kind = type_name(type(error))
+            text = f"{kind}: <it cannot be shown: {type_name(type(failure))}>\n"
+            return {"end": "raised", "kind": kind, "traceback": text}
+
+    def leave(self, end):
+        """Ends a process that the code has forked, where it comes to the code's end."""
+        failed = end is None or end["end"] == "raised"
+        if end and failed and end["kind"] != "SystemExit":
+            self.printed("stderr", end["traceback"])
+        os._exit(int(failed))
+
+    def ended(self, number, end, line):
         if self.reason == "asked":
             return {"type": "stopped", "line": line}
+        fate = "cut" if self.reason == "time" else "whole"
         if self.reason == "answer":
-            return self.ended({"end": "answer", "value": self.answer})
-        if self.reason:
-            fate = "cut" if self.reason == "time" else "whole"
-            return self.ended({"end": "limited", "message": self.limit()}, fate)
-        return self.ended(end)
-
-    def ended(self, end, fate="whole"):
-        return {"type": "ended", "end": end, "fate": fate, "health": "good", "variables": self.variables()}
+            end = {"end": "answer", "value": self.answer}
+        elif self.reason:
+            end = {"end": "limited", "message": self.limit()}
+        about = {"fate": fate, "health": "good", "variables": self.variables()}
+        return {"type": "ended", "number": number, "end": end, **about}
 
     def variables(self):
         """What the code has bound, in the order it was first bound; sizes only of Python's own types and what is made of
         them, told by those, so that nothing of the code's runs for it."""
         found = []
-        bases = type.__dict__["__mro__"].__get__
         for name, value in list(self.names.items()):
-            if name.startswith("_") or name in self.given or isinstance(value, type(ast)):
+            if type(name) is not str or name.startswith("_") or name in self.given:
                 continue
-            entry = {"name": name, "type": type(value).__name__}
+            entry = {"name": name, "type": type_name(type(value))}
+            kinds = type.__dict__["__mro__"].__get__(type(value))
             for kind in (str, list, tuple, dict, set, frozenset, bytes):
-                if kind in bases(type(value)):
+                if any(base is kind for base in kinds):
                     entry["size"] = kind.__len__(value)
-            found.append(entry)
+            if not any(base is type(ast) for base in kinds):
+                found.append(entry)
         return found[-50:]
 
     def refusal(self, file, code):
@@ -405,6 +493,11 @@ def line_in(error, file):
             return entry.tb_lineno
         entry = entry.tb_next
     return None
+
+
+def type_name(kind):
+    """A class's name, whatever its own class makes of names."""
+    return type.__dict__["__name__"].__get__(kind)
 
 
 def class_name(error):
@@ -504,7 +597,7 @@ def conceal(whether):
         return False
 
 
-def guard(child, channel=None):
+def guard(child, channel=None, errors=None):
     """The container's first process: when it ends, everything ends. It ends when its input closes or its child does.
 
     The child gets the input through a socket: a pipe could be opened again for writing, and would then never close."""
@@ -526,10 +619,10 @@ def guard(child, channel=None):
                 pass
             except OSError:
                 waiting = b""
-        reap(child)
+        reap(child, errors)
 
 
-def reap(child):
+def reap(child, errors):
     """Takes leave of processes that have ended; with the child ends everything."""
     while True:
         try:
@@ -539,6 +632,7 @@ def reap(child):
         if pid == 0:
             return
         if pid == child:
+            os.write(2, os.pread(errors, LAST_WORDS, max(0, os.fstat(errors).st_size - LAST_WORDS)))
             if ran_out():
                 print("memory allocation of more than the container may have", file=sys.stderr)
             os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
@@ -555,11 +649,21 @@ def ran_out():
     return False
 
 
+def stand_in():
+    """A file for what processes print: it takes what there is room for, and nobody must read in time."""
+    flags = os.O_RDWR | os.O_APPEND
+    try:
+        return os.open("/tmp", flags | os.O_TMPFILE, 0o600)
+    except OSError:
+        return os.open(os.devnull, flags)
+
+
 def main():
     asked = sys.argv[1] if len(sys.argv) > 1 else "0"
     concealed = os.getpid() != 1 or conceal(True)
     if asked == "wait":
         guard(None)
+    files = stand_in(), stand_in()
     if os.getpid() == 1:
         ours, theirs = socket.socketpair()
         child = os.fork()
@@ -567,24 +671,30 @@ def main():
             os.close(1)
             theirs.close()
             ours.setblocking(False)
-            guard(child, ours)
+            guard(child, ours, files[1])
         ours.close()
         conceal(False)
         source = theirs.detach()
     else:
         source = os.dup(0)
-    pipe = Pipe(source)
+    pipe = Pipe(source, files)
     length = int(asked)
     weaknesses = unpack(pipe, length) if length else []
     if len(sys.argv) > 2 and sys.argv[2]:
         weaknesses.append(f"{WORKSPACE} does not hold the whole project: {sys.argv[2]}")
     if not concealed:
         weaknesses.append("code can keep its container alive: the image's Python has no ctypes to prevent it")
-    session = Session(pipe, pipe.receive())
+    session = Session(pipe, files, pipe.receive())
     pipe.send(type="ready", weaknesses=weaknesses)
-    while True:
-        cell = pipe.receive()
-        pipe.send(number=cell["number"], **session.run(cell["number"], cell["code"]))
+    try:
+        while True:
+            cell = pipe.receive()
+            session.run(cell["number"], cell["code"])
+    except BaseException:
+        # Not as Python ends by itself: that would wait for threads.
+        traceback.print_exc(file=sys.__stderr__)
+        sys.__stderr__.flush()
+        os._exit(70)
 
 
 main()

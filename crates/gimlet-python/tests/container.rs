@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{config, run, session};
+use common::{Outcome, config, run, session};
+use gimlet::cell::{CellEnd, CellEvent};
 use gimlet_python::{Limits, Program, PythonConfig};
 
 const RUNNER: &str =
@@ -23,6 +24,10 @@ fn limited(change: impl FnOnce(&mut Limits)) -> PythonConfig {
     let mut config = runner();
     change(&mut config.limits);
     config
+}
+
+async fn once(code: &str) -> Outcome {
+    run(&mut *session(runner()).await, code).await
 }
 
 /// Cells that both must end in the same way, to the letter.
@@ -94,6 +99,7 @@ const SAME: &[&str] = &[
     "a = read_file('x.py')\nb = read_file(start=3, path='y.py')\n(a, b)",
     "read_file.__name__, read_file.__doc__",
     "v = {'a': [1, 2.5, None, True, 'é'], 'b': {'c': (1, 2)}}\necho(v)",
+    "globals()[1] = 2",
 ];
 
 /// Cells that end differently, and what a container says: its Python is CPython, of the image's version.
@@ -136,4 +142,169 @@ async fn both_interpreters_end_a_cell_in_the_same_way() {
             assert!(theirs.traceback().contains(said), "{code}: {theirs:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn threads_call_tools_one_after_the_other() {
+    let mut session = session(runner()).await;
+    let code = "from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as pool:
+    got = list(pool.map(lambda n: echo(n), range(200)))
+got == list(range(200))";
+    let outcome = run(&mut *session, code).await;
+    assert_eq!((outcome.value(), outcome.calls.len()), ("True", 200));
+
+    // Nobody listens to a thread that goes on after its cell, until there is another.
+    let folder = tempfile::tempdir().unwrap();
+    let (go, gone) = (folder.path().join("go"), folder.path().join("gone"));
+    let late = format!(
+        "import os, threading, time
+def late():
+    while not os.path.exists({go:?}):
+        time.sleep(0.01)
+    try:
+        echo(1)
+    except RuntimeError as error:
+        print(error)
+    open({gone:?}, 'w')
+thread = threading.Thread(target=late)
+thread.start()
+'first'"
+    );
+    assert_eq!(run(&mut *session, &late).await.value(), "'first'");
+    std::fs::write(go, "").unwrap();
+    while !gone.exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let outcome = run(&mut *session, "'second'").await;
+    assert_eq!(
+        (outcome.value(), outcome.stdout.as_str()),
+        ("'second'", "echo() is not possible once the code has ended; wait for its threads\n")
+    );
+}
+
+/// Its answer is the thread's, not the next cell's.
+#[tokio::test]
+async fn a_cell_ends_after_the_calls_of_its_threads() {
+    let mut session = session(runner()).await;
+    let code = "import threading, time
+calling, got = threading.Event(), []
+class Arguments(list):
+    def __iter__(self):
+        calling.set()
+        return iter([5])
+thread = threading.Thread(target=lambda: got.extend(echo(Arguments())))
+thread.start()
+calling.wait()
+time.sleep(0.2)";
+    let mut cell = session.cell(code).await.unwrap();
+    let CellEvent::HostCall { id, args, .. } = cell.next().await.unwrap() else { panic!() };
+    // Meanwhile the cell comes to its end.
+    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+    cell.resume(id, Ok(args["value"].clone())).await.unwrap();
+    assert_eq!(cell.next().await.unwrap(), CellEvent::Ended(CellEnd::Done { value: None }));
+    drop(cell);
+    assert_eq!(run(&mut *session, "thread.join()\ngot").await.value(), "[5]");
+}
+
+#[tokio::test]
+async fn a_forked_process_does_not_speak_for_the_session() {
+    let mut session = session(runner()).await;
+    let code = "import os
+print('once')
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    print('parent')
+else:
+    print('child')
+    try:
+        echo(1)
+    except RuntimeError as error:
+        print(error)
+'first'";
+    let outcome = run(&mut *session, code).await;
+    assert_eq!(outcome.value(), "'first'");
+    assert_eq!(
+        outcome.stdout,
+        "once\nchild\necho() is not possible in a process of its own; call it where the code runs\nparent\n"
+    );
+    assert_eq!(run(&mut *session, "'second'").await.value(), "'second'");
+    let pool = "import multiprocessing
+def work(n):
+    print('at', n)
+    return n * n
+context = multiprocessing.get_context('fork')
+print('begin')
+with context.Pool(2) as pool:
+    squares = pool.map(work, range(4))
+squares";
+    let outcome = run(&mut *session, pool).await;
+    assert_eq!(outcome.value(), "[0, 1, 4, 9]");
+    assert_eq!((outcome.stdout.matches("begin").count(), outcome.stdout.matches("at ").count()), (1, 4));
+    let failing = "import os\nif os.fork() == 0:\n    1/0\nos.wait()[1] >> 8";
+    let outcome = run(&mut *session, failing).await;
+    assert_eq!(outcome.value(), "1");
+    assert!(outcome.stderr.ends_with("ZeroDivisionError: division by zero\n"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn odd_objects_do_not_end_the_session() {
+    let mut session = session(runner()).await;
+    for code in [
+        "class P:\n    @property\n    def __class__(self): raise RuntimeError('no')\np = P()",
+        "class M(type):\n    @property\n    def __name__(cls): raise RuntimeError('no')\n    def __eq__(cls, other): raise RuntimeError('no')\n    __hash__ = type.__hash__\nclass Q(metaclass=M): pass\nq = Q()",
+        "class E(Exception):\n    @property\n    def __cause__(self): raise RuntimeError('no')\nraise E",
+        "class E(Exception):\n    __module__ = 5\n    __qualname__ = 'E'\nraise E",
+        "one = 1\ntotal = TERMS",
+    ] {
+        let code = code.replace("TERMS", &["one"; 2000].join(" + "));
+        let outcome = run(&mut *session, &code).await;
+        assert!(!matches!(outcome.end, CellEnd::Crashed { .. }), "{code}: {outcome:?}");
+    }
+    assert_eq!(run(&mut *session, "q is not p").await.value(), "True");
+}
+
+#[tokio::test]
+async fn what_other_processes_print_is_printed() {
+    let code = "import os, subprocess, sys
+print('one')
+subprocess.run(['echo', 'two'])
+os.system('echo three; echo four >&2')
+print('five')
+subprocess.run([sys.executable, '-c', 'print(chr(120) * 300_000)'])";
+    let outcome = once(code).await;
+    assert!(outcome.stdout.starts_with("one\ntwo\nthree\nfive\n"), "{outcome:?}");
+    assert!(outcome.stdout.ends_with(" more characters were not kept]\n"));
+    assert_eq!(outcome.stderr, "four\n");
+}
+
+#[tokio::test]
+async fn what_is_flushed_has_left_the_process() {
+    let outcome = once("print('a')\nprint('b', flush=True)\nimport os\nos._exit(1)").await;
+    assert_eq!(outcome.stdout, "a\nb\n");
+}
+
+#[tokio::test]
+async fn a_loop_is_stopped_whatever_it_catches_and_prints() {
+    let mut session = session(limited(|limits| limits.wall = std::time::Duration::from_millis(300))).await;
+    for code in [
+        "while True:\n    try:\n        while True: pass\n    except:\n        pass",
+        "while True: print('x' * 10_000, flush=True)",
+        "import threading\nthreading.Thread(target=lambda: echo(1)).start()\nwhile True: pass",
+    ] {
+        let outcome = run(&mut *session, code).await;
+        assert!(outcome.limit().starts_with("TimeoutError"), "{code}: {outcome:?}");
+        assert!(outcome.limit().ends_with("variables keep the values they had"), "{code}: {outcome:?}");
+    }
+    assert_eq!(run(&mut *session, "1 + 1").await.value(), "2");
+}
+
+#[tokio::test]
+async fn a_cell_that_is_given_up_at_a_call_keeps_what_it_had_done() {
+    let mut session = session(runner()).await;
+    let mut cell = session.cell("a = 1\nb = echo(2)\nc = 3").await.unwrap();
+    let CellEvent::HostCall { .. } = cell.next().await.unwrap() else { panic!() };
+    drop(cell);
+    assert_eq!(run(&mut *session, "a, 'b' in globals()").await.value(), "(1, False)");
 }
