@@ -575,16 +575,21 @@ def too_deep(file, code, most):
 
 
 def unpack(pipe, length):
-    """The project's files come first, so that the code has a copy of its own to work on."""
-    weaknesses = []
+    """The project's files come first, so that the code has a copy of its own to work on. What is missing, in words."""
+    missing = []
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     try:
-        data = io.BytesIO(pipe.exactly(length))
-        with tarfile.open(fileobj=data) as archive:
-            archive.extractall(WORKSPACE)
-        os.chdir(WORKSPACE)
+        with tarfile.open(fileobj=io.BytesIO(pipe.exactly(length))) as archive:
+            for member in archive:
+                try:
+                    archive.extract(member, WORKSPACE, **safely)
+                except (OSError, tarfile.TarError) as error:
+                    missing.append(f"{member.name}: {error}")
     except (OSError, tarfile.TarError) as error:
-        weaknesses.append(f"{WORKSPACE} does not hold the whole project: {error}")
-    return weaknesses
+        missing.append(str(error))
+    os.chdir(WORKSPACE)
+    more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return missing[0] + more if missing else ""
 
 
 def conceal(whether):
@@ -679,9 +684,9 @@ def main():
         source = os.dup(0)
     pipe = Pipe(source, files)
     length = int(asked)
-    weaknesses = unpack(pipe, length) if length else []
-    if len(sys.argv) > 2 and sys.argv[2]:
-        weaknesses.append(f"{WORKSPACE} does not hold the whole project: {sys.argv[2]}")
+    missing = unpack(pipe, length) if length else ""
+    gaps = ", ".join(filter(None, [missing, *sys.argv[2:]]))
+    weaknesses = [f"{WORKSPACE} does not hold the whole project: {gaps}"] if gaps else []
     if not concealed:
         weaknesses.append("code can keep its container alive: the image's Python has no ctypes to prevent it")
     session = Session(pipe, files, pipe.receive())

@@ -3,8 +3,12 @@
 
 mod common;
 
+use std::io::Write;
+use std::process::Stdio;
+
 use common::{Outcome, config, run, session};
 use gimlet::cell::{CellEnd, CellEvent};
+use gimlet_python::protocol::{FromWorker, ToWorker, read_frame, write_frame};
 use gimlet_python::{Limits, Program, PythonConfig};
 
 const RUNNER: &str =
@@ -307,4 +311,38 @@ async fn a_cell_that_is_given_up_at_a_call_keeps_what_it_had_done() {
     let CellEvent::HostCall { .. } = cell.next().await.unwrap() else { panic!() };
     drop(cell);
     assert_eq!(run(&mut *session, "a, 'b' in globals()").await.value(), "(1, False)");
+}
+
+/// What cannot be unpacked is named, and the rest is there.
+#[test]
+fn a_copy_with_a_gap_is_still_where_the_code_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = "import io, sys, tarfile
+archive = tarfile.open(fileobj=sys.stdout.buffer, mode='w|')
+for name in ('a', 'a/b', 'c'):
+    archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+archive.close()";
+    let archive = std::process::Command::new("python3").args(["-c", make]).output().unwrap().stdout;
+    let runner = RUNNER.replace("\"/workspace\"", &format!("{:?}", folder.path()));
+    let mut child = std::process::Command::new("python3")
+        .args(["-c", BOOT, &runner, &archive.len().to_string(), "d: it cannot be read"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    input.write_all(&archive).unwrap();
+    write_frame(&mut input, &ToWorker::Start(Box::default())).unwrap();
+    let Some(FromWorker::Ready { weaknesses }) = read_frame(&mut output).unwrap() else { panic!() };
+    assert_eq!(weaknesses.len(), 1);
+    assert!(
+        weaknesses[0].contains("a/b: ") && weaknesses[0].ends_with(", d: it cannot be read"),
+        "{weaknesses:?}"
+    );
+    let code = "import os\nsorted(os.listdir('.'))".to_owned();
+    write_frame(&mut input, &ToWorker::Cell { number: 1, code }).unwrap();
+    let Some(FromWorker::Ended { end, .. }) = read_frame(&mut output).unwrap() else { panic!() };
+    assert_eq!(end, CellEnd::Done { value: Some("['a', 'c']".into()) });
+    drop(input);
+    child.wait().unwrap();
 }

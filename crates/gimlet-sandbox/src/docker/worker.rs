@@ -42,7 +42,7 @@ impl Launcher for DockerLauncher {
             let start = |error: DockerError| ExecutorError::Start(format!("{error}\nhint: {}", error.hint()));
             let archive = Archive::of(&self.root, &*self.may_copy)
                 .map_err(|error| ExecutorError::Start(format!("{}: {error}", self.root.display())))?;
-            let gaps = archive.gaps.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+            let gaps = named(&archive.gaps);
             let files = archive.finish();
             let engine = Engine::connect(self.config.clone()).await.map_err(start)?;
             let mut container =
@@ -68,6 +68,15 @@ impl Launcher for DockerLauncher {
             })
         }
         .boxed()
+    }
+}
+
+/// The first few of what is missing, and how much more there is.
+fn named(gaps: &[String]) -> String {
+    let first = gaps.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match gaps.len().saturating_sub(3) {
+        0 => first,
+        more => format!("{first}, and {more} more"),
     }
 }
 
