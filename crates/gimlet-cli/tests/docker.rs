@@ -954,3 +954,32 @@ lines == [2] * 40";
     assert_eq!(ended[2]["observation"], "Output:\nout\nerr\nafter");
     project.assert_nothing_left();
 }
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn the_copy_is_like_the_project_and_the_model_knows_that_it_is_one() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let project = Project::new();
+    std::fs::create_dir(project.path().join("bin")).unwrap();
+    project.inner.file("bin/tool", "#!/bin/sh\necho ran\n");
+    let place = |name: &str| project.path().join(name);
+    std::fs::set_permissions(place("bin/tool"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::create_dir(place("empty")).unwrap();
+    symlink("bin/tool", place("tool")).unwrap();
+    symlink("/etc/hostname", place("out")).unwrap();
+    let said = project.code("import os, subprocess\nsubprocess.run('./tool')\nsorted(os.listdir())");
+    assert_eq!(
+        (said.code, said.stdout.as_str()),
+        (0, "ran\n['README.md', 'bin', 'calc.py', 'empty', 'tool']\n"),
+        "{}",
+        said.stderr
+    );
+    assert!(said.stderr.contains("out: it leads out of the project"), "{}", said.stderr);
+    project.cells("docker", &["1"]);
+    let started = project.events()[0].clone();
+    let system = started["system"].as_str().unwrap_or_else(|| panic!("{started}"));
+    assert!(system.contains("The current folder of your code is a copy of the repository."), "{system}");
+    project.cells("python", &["1"]);
+    assert!(!project.events()[0]["system"].as_str().unwrap().contains("copy"));
+    project.assert_nothing_left();
+}

@@ -123,12 +123,16 @@ impl Agent {
         &self.limits
     }
 
-    /// What it is told beside the standing prompt, given how it acts: its instructions, and the form of its answer.
+    /// What it is told beside the standing prompt, given how it acts: where its code runs, its instructions, and the form
+    /// of its answer.
     pub(crate) fn told(&self, action: ActionFormat) -> String {
-        match &self.form {
-            Some(form) => format!("{}\n\n{}", self.instructions.trim(), form.told(action)),
-            None => self.instructions.clone(),
-        }
+        let place = match (action, &self.executor) {
+            (ActionFormat::Code, Some(executor)) => executor.told(),
+            (ActionFormat::Code, None) | (ActionFormat::Tools, _) => "",
+        };
+        let form = self.form.as_ref().map(|form| form.told(action)).unwrap_or_default();
+        let parts = [place, self.instructions.trim(), form.trim()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
     /// Runs a task in an environment that keeps nothing: the shortest way to an answer.

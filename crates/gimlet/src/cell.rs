@@ -22,6 +22,11 @@ pub trait Executor: Send + Sync {
     fn settings(&self) -> Value {
         Value::Null
     }
+
+    /// What a model must know of the place where its code runs; empty where the standing prompt says it all.
+    fn told(&self) -> &'static str {
+        ""
+    }
 }
 
 /// What a session is given.

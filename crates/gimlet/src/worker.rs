@@ -11,6 +11,11 @@ pub trait Launcher: Send + Sync {
     /// What kind of place its workers live in; a run that is taken up needs the same.
     fn kind(&self) -> &'static str;
 
+    /// What a model must know of that place.
+    fn told(&self) -> &'static str {
+        ""
+    }
+
     /// A fresh worker that waits for its first message.
     fn launch(&self) -> BoxFuture<'_, Result<Launched, ExecutorError>>;
 }

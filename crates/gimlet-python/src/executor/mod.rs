@@ -100,6 +100,10 @@ impl Executor for PythonExecutor {
         }
     }
 
+    fn told(&self) -> &'static str {
+        self.stable.told()
+    }
+
     fn start<'a>(&'a self, spec: &'a SessionSpec) -> BoxFuture<'a, Result<Box<dyn Session>, ExecutorError>> {
         async move {
             let tools = spec

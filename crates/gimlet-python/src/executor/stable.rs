@@ -47,6 +47,14 @@ impl Stable {
         }
     }
 
+    /// What a model must know of that place.
+    pub(crate) fn told(&self) -> &'static str {
+        match &self.source {
+            Source::Program(..) => "",
+            Source::Launcher(launcher) => launcher.told(),
+        }
+    }
+
     /// A worker whose session stands.
     pub(crate) async fn worker(&self, start: &Start) -> Result<Worker, ExecutorError> {
         if let Some(nest) = self.nest() {

@@ -29,12 +29,20 @@ pub struct DockerLauncher {
     pub may_copy: Arc<dyn Fn(&Path) -> bool + Send + Sync>,
 }
 
+/// What models are told of the copy: that it is one.
+const TOLD: &str = "The current folder of your code is a copy of the repository. What code changes there is lost, and what \
+functions change, such as apply_patch, does not show there: read and change the repository itself by the functions.";
+
 /// The kind of place such sessions live in, as runs record it.
 pub const KIND: &str = "docker";
 
 impl Launcher for DockerLauncher {
     fn kind(&self) -> &'static str {
         KIND
+    }
+
+    fn told(&self) -> &'static str {
+        TOLD
     }
 
     fn launch(&self) -> BoxFuture<'_, Result<Launched, ExecutorError>> {
