@@ -510,6 +510,32 @@ fn patches_are_checked_in_a_container_and_the_result_says_so() {
     project.assert_nothing_left();
 }
 
+/// The user of a container is somebody else, who need not be able to read a project for its patches to be checked.
+#[test]
+#[ignore = "needs a Docker engine"]
+fn patches_for_files_that_only_their_owner_may_read_are_checked_in_a_container() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::new();
+    project.inner.file("run.sh", "echo one\n");
+    let close = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    close(&project.path().join("calc.py"), 0o600);
+    close(&project.path().join("run.sh"), 0o700);
+    close(project.path(), 0o700);
+    let propose = |diff: &str| {
+        let patch = json!({"intent": "x", "unified_diff": diff});
+        project.call("propose_patch_unified", &patch, &["--validation", "docker"])
+    };
+    let result = propose(
+        "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n\
+         --- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-echo one\n+echo zwei ö\n\
+         --- /dev/null\n+++ b/new/file.txt\n@@ -0,0 +1 @@\n+new\n",
+    );
+    assert_eq!(result["validated_by"], "git apply --check in a Docker container", "{result}");
+    project.assert_nothing_left();
+}
+
 #[test]
 #[ignore = "needs a Docker engine"]
 fn status_tells_what_is_there_and_what_is_missing() {

@@ -2,7 +2,7 @@
 //! command that overstays takes its container with it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio_util::sync::CancellationToken;
 
 use super::container::Container;
-use super::engine::{DockerConfig, DockerError, Engine, Kind, WORKSPACE};
+use super::engine::{DockerConfig, DockerError, Engine, Kind, WORKSPACE, Workspace};
 
 /// Runs the words it is given and then ends whatever they left running.
 const TIDY: &str = r#""$@"; s=$?; kill -9 -1 2>/dev/null; exit $s"#;
@@ -73,7 +73,8 @@ impl CommandRunner for DockerRunner {
                 keep: command.keep,
             };
             let failed = |error: DockerError| io::Error::other(format!("{error} (hint: {})", error.hint()));
-            let mut finished = self.warm.run(&command.root, job, cancel).await.map_err(failed)?;
+            let project = Workspace::Project(command.root.clone());
+            let mut finished = self.warm.run(project, job, cancel).await.map_err(failed)?;
             finished.isolation = "docker (read-only)".into();
             Ok(finished)
         }
@@ -95,8 +96,8 @@ pub(crate) struct Job {
 /// A container that is started when it is first needed and kept for the next time.
 pub(crate) struct Warm {
     config: DockerConfig,
-    /// With the project it sees. Taken while something runs in it, so that two things never share one.
-    idle: Mutex<Option<(PathBuf, Container)>>,
+    /// With what it sees. Taken while something runs in it, so that two things never share one.
+    idle: Mutex<Option<(Workspace, Container)>>,
 }
 
 impl Warm {
@@ -106,16 +107,16 @@ impl Warm {
 
     pub(crate) async fn run(
         &self,
-        root: &Path,
+        workspace: Workspace,
         job: Job,
         cancel: &CancellationToken,
     ) -> Result<Finished, DockerError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
         let kept = match idle {
-            Some((project, container)) => {
+            Some((seen, container)) => {
                 // By name: a container itself cannot be looked at across threads.
                 let (engine, id) = (container.engine.clone(), container.id.clone());
-                if project == root && engine.is_running(&id).await {
+                if seen == workspace && engine.is_running(&id).await {
                     Some(container)
                 } else {
                     container.end().await;
@@ -128,14 +129,13 @@ impl Warm {
             Some(container) => container,
             None => {
                 let engine = Engine::connect(self.config.clone()).await?;
-                Container::start(&engine, &Kind::Waits { root }).await?
+                Container::start(&engine, &Kind::Waits(&workspace)).await?
             }
         };
         let finished = execute(&container.engine, &container.id, job, cancel).await;
         match &finished {
             Ok(Finished { end: End::Exited(_), .. }) => {
-                *self.idle.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some((root.to_owned(), container));
+                *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some((workspace, container));
             }
             // Only with its container does everything in it end.
             Ok(_) | Err(_) => container.end().await,

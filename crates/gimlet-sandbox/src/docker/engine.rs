@@ -235,14 +235,17 @@ impl Engine {
         let mut tmpfs = HashMap::from([("/tmp".to_owned(), self.make.memory("64m"))]);
         let mut mounts = Vec::new();
         let [first, second] = match kind {
-            Kind::Waits { root } => {
-                mounts.push(Mount {
-                    target: Some(WORKSPACE.into()),
-                    source: Some(root.display().to_string()),
-                    typ: Some(MountType::BIND),
-                    read_only: Some(true),
-                    ..Mount::default()
-                });
+            Kind::Waits(workspace) => {
+                match workspace {
+                    Workspace::Project(root) => mounts.push(Mount {
+                        target: Some(WORKSPACE.into()),
+                        source: Some(root.display().to_string()),
+                        typ: Some(MountType::BIND),
+                        read_only: Some(true),
+                        ..Mount::default()
+                    }),
+                    Workspace::Empty => drop(tmpfs.insert(WORKSPACE.into(), self.make.memory("256m"))),
+                }
                 ["wait".to_owned(), String::new()]
             }
             Kind::Runs { files, gaps } => {
@@ -287,10 +290,19 @@ impl Engine {
 
 /// What a container is for.
 pub(crate) enum Kind<'a> {
-    /// Commands are started in it; the project is there to be read.
-    Waits { root: &'a Path },
+    /// Commands are started in it.
+    Waits(&'a Workspace),
     /// It runs a Python session on a copy of the project, so many bytes of which come first; what is not in it, in words.
     Runs { files: usize, gaps: String },
+}
+
+/// What commands find at [`WORKSPACE`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Workspace {
+    /// A project, to be read.
+    Project(PathBuf),
+    /// A folder in memory.
+    Empty,
 }
 
 /// Whether an engine's words, in small letters, say that its disk is full.

@@ -1,4 +1,5 @@
-//! Checks a patch in a container that sees the project at `/workspace` and cannot change it.
+//! Checks a patch in a container that gets the files it is for as they were read. It sees nothing else of the project, so
+//! that what its user may not read, and what a repository sets, makes no difference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +8,42 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::command::End;
 use gimlet::patch::{Draft, PatchValidator, Validated, ValidationError};
+use serde::Serialize;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::commands::{Job, Warm};
-use super::engine::{DockerConfig, DockerError, Engine};
+use super::engine::{DockerConfig, DockerError, Engine, WORKSPACE, Workspace};
 
 /// What is said about a check.
 const NAME: &str = "git apply --check in a Docker container";
+/// What runs in the container; it reads an [`Order`].
+const CHECK: &str = include_str!("../../../../docker/check.py");
+
+/// What a check needs.
+#[derive(Serialize)]
+struct Order<'a> {
+    files: Vec<File<'a>>,
+    diff: &'a str,
+}
+
+/// A file as it is before the patch.
+#[derive(Serialize)]
+struct File<'a> {
+    path: &'a str,
+    text: &'a str,
+    mode: u32,
+}
+
+impl<'a> Order<'a> {
+    fn new(draft: Draft<'a>) -> Self {
+        let files = draft.changes.iter().filter_map(|change| {
+            let before = change.before.as_ref()?;
+            Some(File { path: change.old_path(), text: &before.text, mode: before.git_mode() })
+        });
+        Order { files: files.collect(), diff: draft.diff }
+    }
+}
 
 /// Checks patches in a container, which is started with the first one and kept.
 pub struct DockerValidator {
@@ -41,16 +70,16 @@ impl PatchValidator for DockerValidator {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Validated, ValidationError>> {
         async move {
-            // Outside of the project, so that no setting of its repository is read.
-            let words = ["git", "apply", "--check", "--whitespace=nowarn", "--directory=workspace", "-"];
+            let order =
+                serde_json::to_vec(&Order::new(draft)).map_err(|error| no_check(error.to_string()))?;
             let job = Job {
-                words: words.map(str::to_owned).to_vec(),
-                folder: "/".into(),
-                input: Some(draft.diff.as_bytes().to_vec()),
+                words: ["python3", "-c", CHECK].map(str::to_owned).to_vec(),
+                folder: WORKSPACE.into(),
+                input: Some(order),
                 timeout: self.timeout,
                 keep: 64 * 1024,
             };
-            let checked = self.warm.run(draft.root, job, cancel).await;
+            let checked = self.warm.run(Workspace::Empty, job, cancel).await;
             let finished =
                 checked.map_err(|error: DockerError| no_check(format!("{error} ({})", error.hint())))?;
             match finished.end {
@@ -58,7 +87,7 @@ impl PatchValidator for DockerValidator {
                 // Git's own words for a patch that does not apply; anything else is the container's failure.
                 End::Exited(1) => Err(ValidationError::Refused {
                     by: NAME.into(),
-                    said: finished.stderr.text().replace("workspace/", "").trim().into(),
+                    said: finished.stderr.text().trim().into(),
                 }),
                 End::Exited(_) => Err(no_check(finished.stderr.text().trim().to_owned())),
                 End::Signalled(_) => Err(no_check("git was killed")),
