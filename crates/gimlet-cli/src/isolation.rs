@@ -1,5 +1,6 @@
 //! What stands between commands, patch checks and this machine: chosen once from what was asked for and what works here.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use gimlet::patch::PatchValidator;
 use gimlet_policy::Jail;
 use gimlet_python::{Limits, PythonExecutor};
 use gimlet_sandbox::docker::{
-    AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator, NotInDocker,
+    self, AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator, NotInDocker,
 };
 use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Program};
 use gimlet_tools::Root;
@@ -20,6 +21,7 @@ use gimlet_tools::patch::{ScratchValidator, TestedValidator};
 use crate::args::{CommandProfile, JailArgs, Validation};
 use crate::config::Settings;
 use crate::exit::UsageError;
+use crate::style::WARNING;
 use crate::{home, rules, world};
 
 /// The hidden subcommand that is the jail's helper.
@@ -192,6 +194,14 @@ pub(crate) fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
         image: settings.sandbox_image()?.to_owned(),
         timeout: settings.bounds().computation,
     })
+}
+
+/// Removes what is left of containers. Nothing is started in one afterwards.
+pub(crate) async fn end_containers() {
+    for error in docker::end_all().await {
+        // Nobody is left to tell when this fails.
+        let _ = writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} a container may be left: {error}");
+    }
 }
 
 /// The jail that works for commands in a folder.

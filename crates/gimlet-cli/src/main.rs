@@ -60,6 +60,7 @@ fn main() -> ExitCode {
             let status = runtime.block_on(async {
                 let status = dispatch(cli).await;
                 mcp::close_all().await;
+                isolation::end_containers().await;
                 status
             });
             // A tool's blocking work that was cancelled must not hold the program up.

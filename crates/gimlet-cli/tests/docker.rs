@@ -236,6 +236,23 @@ fn a_killed_parent_leaves_no_container() {
     }
 }
 
+/// Nothing is left to what a container does by itself, which the code in it may have a hand in.
+#[test]
+#[ignore = "needs a Docker engine"]
+fn containers_are_gone_when_the_program_ends() {
+    let project = Project::new();
+    let hold = "import os\ntry:\n    hold = os.open('/proc/1/fd/0', os.O_WRONLY)\nexcept OSError:\n    pass\nprint(1)";
+    let said = project.say(&["python", "--executor", "docker", "-c", hold]);
+    assert_eq!(
+        (said.code, said.stdout.as_str(), project.containers().as_str()),
+        (0, "1\n", ""),
+        "{}",
+        said.stderr
+    );
+    let listed = project.call("run_cmd", &json!({"cmd": "ls"}), &["--sandbox", "docker"]);
+    assert_eq!((&listed["exit"], project.containers().as_str()), (&json!(0), ""), "{listed}");
+}
+
 /// Whether something sleeps in a container, asked inside of it.
 const IS_ASLEEP: &str = r"import glob
 print(any(open(name).read().startswith('sleep\0') for name in glob.glob('/proc/[0-9]*/cmdline')))";

@@ -6,6 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -13,28 +16,38 @@ use crate::support::{Project, Said};
 
 const FULL: &str = "write /var/lib/docker/overlay2/x: no space left on device";
 
-/// What the engine has.
-#[derive(Clone, Copy)]
-enum Has {
-    /// Neither image nor room.
-    Nothing,
-    /// The image, and no room for a container.
-    Image,
+/// Status and body.
+type Answer = (&'static str, Value);
+
+/// An engine that has neither image nor room.
+fn nothing(_request: &str) -> Option<Answer> {
+    None
+}
+
+/// One that has the image, and no room for a container.
+fn image(request: &str) -> Option<Answer> {
+    if request.contains("/images/") {
+        return Some(("200 OK", json!({"Id": "sha256:1"})));
+    }
+    request.contains("/containers/create").then(|| ("500 Internal Server Error", json!({ "message": FULL })))
 }
 
 /// Starts an engine; its socket. Its thread ends with the test.
-fn engine(project: &Project, has: Has) -> PathBuf {
+fn engine(project: &Project, answers: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) -> PathBuf {
     let socket = project.home.path().join("engine.sock");
     let listener = UnixListener::bind(&socket).unwrap();
+    let answers = Arc::new(answers);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || serve(stream, has));
+            let answers = answers.clone();
+            std::thread::spawn(move || serve(stream, &*answers));
         }
     });
     socket
 }
 
-fn serve(mut stream: UnixStream, has: Has) -> std::io::Result<()> {
+/// Answers one request: as this engine does, else as every engine does.
+fn serve(mut stream: UnixStream, answers: &dyn Fn(&str) -> Option<Answer>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut request, mut head) = (String::new(), String::new());
     reader.read_line(&mut request)?;
@@ -53,14 +66,12 @@ fn serve(mut stream: UnixStream, has: Has) -> std::io::Result<()> {
         }
     }
     let path = request.split(' ').nth(1).unwrap_or_default();
-    let (status, body) = if path.ends_with("/version") {
+    let (status, body) = if let Some(answer) = answers(&request) {
+        answer
+    } else if path.ends_with("/version") {
         ("200 OK", json!({"Version": "27.0", "ApiVersion": "1.46"}))
     } else if path.contains("/containers/json") {
         ("200 OK", json!([]))
-    } else if path.contains("/images/") && matches!(has, Has::Image) {
-        ("200 OK", json!({"Id": "sha256:1"}))
-    } else if path.contains("/containers/create") && matches!(has, Has::Image) {
-        ("500 Internal Server Error", json!({ "message": FULL }))
     } else if path.contains("/build") {
         ("200 OK", json!({"errorDetail": {"message": FULL}, "error": FULL}))
     } else {
@@ -100,7 +111,7 @@ fn everything(project: &Project, socket: &std::path::Path) -> [String; 3] {
 #[test]
 fn a_full_disk_is_said_with_what_helps() {
     let project = Project::new();
-    let socket = engine(&project, Has::Image);
+    let socket = engine(&project, image);
     for told in everything(&project, &socket) {
         assert!(told.contains("the Docker engine is out of disk space"), "{told}");
         assert!(told.contains("`docker system prune` removes what is not used"), "{told}");
@@ -117,7 +128,7 @@ fn a_full_disk_is_said_with_what_helps() {
 #[test]
 fn a_missing_image_is_said_with_what_helps() {
     let project = Project::new();
-    let socket = engine(&project, Has::Nothing);
+    let socket = engine(&project, nothing);
     let status = say(&project, &socket, &["sandbox", "status"]).stdout;
     for told in everything(&project, &socket).into_iter().chain([status]) {
         assert!(told.contains("the image gimlet-sandbox:latest is not there"), "{told}");
@@ -147,7 +158,7 @@ fn no_engine_is_said_with_what_helps() {
 #[test]
 fn a_closed_socket_is_said_with_what_helps() {
     let project = Project::new();
-    let socket = engine(&project, Has::Image);
+    let socket = engine(&project, image);
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::set_permissions(project.home.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap());
@@ -164,4 +175,42 @@ fn a_closed_socket_is_said_with_what_helps() {
         "{told}"
     );
     assert!(told.contains("hint: join the group of the socket (usually `docker`)"), "{told}");
+}
+
+/// Ctrl-C while the engine still makes a container: it is removed by the name it was asked for with.
+#[test]
+fn a_container_that_was_asked_for_when_the_program_is_stopped_is_removed() {
+    let project = Project::new();
+    let (asked, is_asked) = mpsc::channel();
+    let (answer, may_answer) = mpsc::channel::<()>();
+    let (may_answer, requests) = (Mutex::new(may_answer), Arc::new(Mutex::new(Vec::<String>::new())));
+    let seen = requests.clone();
+    let socket = engine(&project, move |request| {
+        seen.lock().unwrap().push(request.to_owned());
+        if request.starts_with("DELETE") {
+            return Some(("204 No Content", json!(null)));
+        }
+        request.contains("/containers/create").then(|| {
+            asked.send(()).unwrap();
+            may_answer.lock().unwrap().recv().unwrap();
+            ("201 Created", json!({"Id": "1", "Warnings": []}))
+        })
+    });
+    let mut command = project.gimlet(&["python", "--executor", "docker", "-c", "1"]);
+    command.env("DOCKER_HOST", format!("unix://{}", socket.display()));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    is_asked.recv().unwrap();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    // Time for a program that does not wait to be gone.
+    std::thread::sleep(Duration::from_millis(500));
+    answer.send(()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let requests = requests.lock().unwrap();
+    let name = requests
+        .iter()
+        .find_map(|request| request.split_once("/containers/create?name=")?.1.split('&').next());
+    let name = name.unwrap_or_else(|| panic!("{requests:?}"));
+    let removed =
+        |request: &String| request.starts_with("DELETE") && request.contains(&format!("/containers/{name}?"));
+    assert!(requests.iter().any(removed), "{requests:?}");
 }

@@ -115,8 +115,8 @@ impl Warm {
         let kept = match idle {
             Some((seen, container)) => {
                 // By name: a container itself cannot be looked at across threads.
-                let (engine, id) = (container.engine.clone(), container.id.clone());
-                if seen == workspace && engine.is_running(&id).await {
+                let (engine, name) = (container.engine.clone(), container.name.clone());
+                if seen == workspace && engine.is_running(&name).await {
                     Some(container)
                 } else {
                     container.end().await;
@@ -132,7 +132,7 @@ impl Warm {
                 Container::start(&engine, &Kind::Waits(&workspace)).await?
             }
         };
-        let finished = execute(&container.engine, &container.id, job, cancel).await;
+        let finished = execute(&container.engine, &container.name, job, cancel).await;
         match &finished {
             Ok(Finished { end: End::Exited(_), .. }) => {
                 *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some((workspace, container));

@@ -1,19 +1,43 @@
-//! One container, from its creation to its removal. It ends when its input closes, so it cannot outlive this process.
+//! One container, from its creation to its removal. It ends when its input closes, so it cannot outlive this process; what
+//! this process has asked for is known by name, so that it can be removed before the process ends.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use bollard::container::LogOutput;
 use bollard::errors::Error;
-use bollard::query_parameters::AttachContainerOptionsBuilder;
+use bollard::query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptionsBuilder};
 use futures_util::Stream;
+use futures_util::future::join_all;
+use gimlet::digest::digest;
 use tokio::io::AsyncWrite;
+use tokio::sync::RwLock;
 
 use super::engine::{DockerError, Engine, Kind};
+use super::owner;
+
+/// Every container that this process has asked for and has not seen removed. They belong to the process, not to any part
+/// of it: whoever held one may be gone without having waited for its end.
+static OURS: Mutex<BTreeMap<String, Engine>> = Mutex::new(BTreeMap::new());
+/// Held by many while they ask for a container, by one when no more are to be had.
+static MAKING: RwLock<()> = RwLock::const_new(());
+
+/// Removes all containers of this process, also those that were just asked for, and comes back when they are gone; what
+/// went wrong with any. The last thing a program does: none can be had any more.
+pub async fn end_all() -> Vec<DockerError> {
+    let _none_any_more = MAKING.write().await;
+    let ours = std::mem::take(&mut *OURS.lock().unwrap_or_else(PoisonError::into_inner));
+    let removed = join_all(ours.iter().map(|(name, engine)| engine.remove(name))).await;
+    removed.into_iter().filter_map(Result::err).collect()
+}
 
 /// A running container. Dropping it removes it.
 pub(crate) struct Container {
     pub(crate) engine: Engine,
-    pub(crate) id: String,
+    /// Chosen by us: a container can be removed even if the engine's answer to the request for it was never read.
+    pub(crate) name: String,
     /// Held open as long as the container is to live; taken by a session, which speaks through it.
     pub(crate) streams: Option<Streams>,
 }
@@ -27,17 +51,27 @@ pub(crate) struct Streams {
 impl Container {
     /// A container that is not started, and is held to its limits once it is.
     pub(crate) async fn make(engine: &Engine, kind: &Kind<'_>) -> Result<Container, DockerError> {
-        let created = engine.docker.create_container(None, engine.body(kind)).await;
-        let created = created.map_err(|error| engine.failed(&error))?;
-        // From here on it is removed whatever happens, also when whoever waits for it stops waiting.
-        let container = Container { engine: engine.clone(), id: created.id, streams: None };
-        match engine.check_limits(&container.id).await {
-            Ok(()) => Ok(container),
-            Err(error) => {
-                container.end().await;
-                Err(error)
-            }
-        }
+        let (container, body) = (Container::named(engine), engine.body(kind));
+        // A request that is broken off may make a container all the same, so this goes on when nobody waits for it.
+        let made = tokio::spawn(async move {
+            let _making = MAKING.read().await;
+            let options = CreateContainerOptionsBuilder::default().name(&container.name).build();
+            let made = container.engine.docker.create_container(Some(options), body).await;
+            (container, made)
+        });
+        let (container, made) = made.await.map_err(|error| DockerError::Other(error.to_string()))?;
+        made.map_err(|error| engine.failed(&error))?;
+        engine.check_limits(&container.name).await?;
+        Ok(container)
+    }
+
+    /// A container that is yet to be made. From here on it is removed whatever happens.
+    fn named(engine: &Engine) -> Container {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let own = digest(owner::own_name().as_bytes());
+        let name = format!("gimlet-{own:.12}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        OURS.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), engine.clone());
+        Container { engine: engine.clone(), name, streams: None }
     }
 
     pub(crate) async fn start(engine: &Engine, kind: &Kind<'_>) -> Result<Container, DockerError> {
@@ -46,29 +80,35 @@ impl Container {
         let options =
             AttachContainerOptionsBuilder::default().stdin(true).stdout(true).stderr(true).stream(true);
         let attached =
-            engine.docker.attach_container(&container.id, Some(options.build())).await.map_err(failed)?;
+            engine.docker.attach_container(&container.name, Some(options.build())).await.map_err(failed)?;
         container.streams = Some(Streams { input: attached.input, output: attached.output });
-        engine.docker.start_container(&container.id, None).await.map_err(failed)?;
+        engine.docker.start_container(&container.name, None).await.map_err(failed)?;
         Ok(container)
     }
 
     /// Ends and removes it, and comes back when it is gone.
     pub(crate) async fn end(mut self) {
         self.streams = None;
-        self.engine.remove(&self.id).await;
-        self.id.clear();
+        remove(&self.engine, std::mem::take(&mut self.name)).await;
     }
 }
 
 impl Drop for Container {
     fn drop(&mut self) {
-        if self.id.is_empty() {
+        if self.name.is_empty() {
             return;
         }
-        // Closing its input would do, a moment later; without a runtime that is what happens.
+        // Without a runtime, closing its input does the same a moment later.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (engine, id) = (self.engine.clone(), std::mem::take(&mut self.id));
-            runtime.spawn(async move { engine.remove(&id).await });
+            let (engine, name) = (self.engine.clone(), std::mem::take(&mut self.name));
+            runtime.spawn(async move { remove(&engine, name).await });
         }
+    }
+}
+
+/// One that cannot be removed now is tried again at the end.
+async fn remove(engine: &Engine, name: String) {
+    if engine.remove(&name).await.is_ok() {
+        OURS.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
     }
 }

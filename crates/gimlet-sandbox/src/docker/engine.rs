@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bollard::Docker;
+use bollard::errors::Error;
 use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType};
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use rustix::fs::Access;
@@ -25,6 +26,8 @@ pub(crate) const RUNNER: &str = concat!(
     include_str!("../../../gimlet-python/standins/_gimlet_errors.py"),
     include_str!("../../../../docker/runner.py")
 );
+/// How often a container that is being removed is looked for.
+const REMOVALS: u32 = 200;
 /// Reads the runner from its first argument, so that no file of ours has to be in the image.
 const BOOT: &str = "import sys; exec(compile(sys.argv.pop(1), '<gimlet>', 'exec'))";
 
@@ -176,14 +179,13 @@ impl Engine {
     /// Whether containers can be had here: the image is there, and the engine holds one that it makes to its limits.
     pub async fn ready(&self) -> Result<(), DockerError> {
         self.docker.inspect_image(&self.config.image).await.map_err(|error| self.failed(&error))?;
-        let made = Container::make(self, &Kind::Runs { files: 0, gaps: String::new() }).await?;
-        made.end().await;
+        Container::make(self, &Kind::Waits(&Workspace::Empty)).await?.end().await;
         Ok(())
     }
 
     /// Fails unless the engine says that it holds a container to its limits.
-    pub(crate) async fn check_limits(&self, id: &str) -> Result<(), DockerError> {
-        let made = self.docker.inspect_container(id, None).await.map_err(|error| self.failed(&error))?;
+    pub(crate) async fn check_limits(&self, name: &str) -> Result<(), DockerError> {
+        let made = self.docker.inspect_container(name, None).await.map_err(|error| self.failed(&error))?;
         let dropped = limits::dropped(&made.host_config.unwrap_or_default());
         if dropped.is_empty() {
             return Ok(());
@@ -206,7 +208,7 @@ impl Engine {
             let label = container.labels.as_ref().and_then(|labels| labels.get(LABEL)).cloned();
             let (Some(id), Some(label)) = (container.id, label) else { continue };
             if owner::is_gone(&label, &here, owner::look) {
-                self.remove(&id).await;
+                self.remove(&id).await?;
                 removed += 1;
             }
         }
@@ -214,18 +216,28 @@ impl Engine {
     }
 
     /// Whether a container still runs: an engine that was started anew has ended all of them.
-    pub(crate) async fn is_running(&self, id: &str) -> bool {
-        let known = self.docker.inspect_container(id, None).await;
+    pub(crate) async fn is_running(&self, name: &str) -> bool {
+        let known = self.docker.inspect_container(name, None).await;
         known.is_ok_and(|known| known.state.and_then(|state| state.running) == Some(true))
     }
 
-    /// Removes a container, running or not. One that is gone is as good as removed.
-    pub(crate) async fn remove(&self, id: &str) {
+    /// Removes a container, running or not, and comes back when it is gone. One that is gone is as good as removed.
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), DockerError> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        let _ = self.docker.remove_container(id, Some(options)).await;
+        for _ in 0..REMOVALS {
+            match self.docker.remove_container(name, Some(options.clone())).await {
+                Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => return Ok(()),
+                // The engine removes it already, because it has ended or because somebody else has asked.
+                Err(Error::DockerResponseServerError { status_code: 409, .. }) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+        Err(DockerError::Other(format!("the container {name} is still there")))
     }
 
-    pub(crate) fn failed(&self, error: &bollard::errors::Error) -> DockerError {
+    pub(crate) fn failed(&self, error: &Error) -> DockerError {
         classify(&self.config, error)
     }
 
@@ -312,12 +324,12 @@ pub(crate) fn is_out_of_disk(words: &str) -> bool {
         .any(|known| words.contains(known))
 }
 
-fn classify(config: &DockerConfig, error: &bollard::errors::Error) -> DockerError {
+fn classify(config: &DockerConfig, error: &Error) -> DockerError {
     let text = error.to_string();
     let mut words = text.clone();
     let mut source = error.source();
     let mut kind = match error {
-        bollard::errors::Error::IOError { err } => Some(err.kind()),
+        Error::IOError { err } => Some(err.kind()),
         _ => None,
     };
     while let Some(inner) = source {
@@ -338,7 +350,7 @@ fn classify(config: &DockerConfig, error: &bollard::errors::Error) -> DockerErro
         None => {}
     }
     match error {
-        bollard::errors::Error::DockerResponseServerError { status_code: 404, message }
+        Error::DockerResponseServerError { status_code: 404, message }
             if ["no such image", "image not known", "failed to find image"]
                 .iter()
                 .any(|known| message.to_lowercase().contains(known)) =>

@@ -1,8 +1,8 @@
 //! Containers: for commands, for checking patches, and for code in full CPython.
 //!
-//! Every container is as small as the sandbox allows (`engine.rs`), belongs to this process and ends with it: its first
-//! process waits for its input to close, the engine removes it when it ends, and what a crash of the engine leaves
-//! behind is found by its labels at the next start.
+//! Every container is as small as the sandbox allows (`engine.rs`), belongs to this process and ends with it: all are
+//! removed before it ends ([`end_all`]); should it be killed, their first process waits for its input to close and the
+//! engine removes them; and what is left behind even so is found by its labels at the next start.
 
 mod build;
 mod commands;
@@ -16,6 +16,7 @@ mod worker;
 
 pub use build::{DOCKERFILE, build};
 pub use commands::DockerRunner;
+pub use container::end_all;
 pub use engine::{DockerConfig, DockerError, Engine};
 pub use validate::{AutoValidator, DockerValidator, NotInDocker};
 pub use worker::{DockerLauncher, KIND};
