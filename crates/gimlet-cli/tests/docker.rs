@@ -13,7 +13,7 @@ mod loose;
 #[path = "cli/support.rs"]
 mod support;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -265,6 +265,47 @@ fn an_interrupted_command_leaves_no_container() {
     let (mut parent, _) = project.asleep();
     assert!(Command::new("kill").args(["-INT", &parent.id().to_string()]).status().unwrap().success());
     assert_eq!(parent.wait().unwrap().code(), Some(130));
+    project.assert_nothing_left();
+}
+
+/// A folder in memory, mounted until the test ends.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn at(path: PathBuf) -> Self {
+        std::fs::create_dir(&path).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "mode=777", "none"]).arg(&path).status();
+        assert!(mounted.unwrap().success());
+        Mounted(path)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn what_is_mounted_in_the_project_cannot_be_written_either() {
+    let project = Project::new();
+    let mounted = Mounted::at(project.path().join("inner"));
+    let result = project.python("open('inner/x', 'w')");
+    assert!(text(&result).contains("Read-only file system"), "{result}");
+    assert!(!mounted.0.join("x").exists());
+}
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn the_engine_keeps_no_log_of_what_a_container_says() {
+    let project = Project::new();
+    let (mut parent, container) = project.asleep();
+    let kept = project.docker(&["inspect", "--format", "{{.HostConfig.LogConfig.Type}}", &container]).stdout;
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    assert_eq!(kept, "none\n");
     project.assert_nothing_left();
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error;
-use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType};
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions, MountType,
+};
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use rustix::fs::Access;
 
@@ -254,6 +256,11 @@ impl Engine {
                         source: Some(root.display().to_string()),
                         typ: Some(MountType::BIND),
                         read_only: Some(true),
+                        // What is mounted inside of it would stay writable, so it is not shown.
+                        bind_options: Some(MountBindOptions {
+                            non_recursive: Some(true),
+                            ..MountBindOptions::default()
+                        }),
                         ..Mount::default()
                     }),
                     Workspace::Empty => drop(tmpfs.insert(WORKSPACE.into(), self.make.memory("256m"))),
@@ -293,6 +300,11 @@ impl Engine {
                 tmpfs: Some(tmpfs),
                 mounts: Some(mounts),
                 auto_remove: Some(true),
+                // Everything is read as it is said; a log would fill the engine's disk.
+                log_config: Some(HostConfigLogConfig {
+                    typ: Some("none".into()),
+                    ..HostConfigLogConfig::default()
+                }),
                 ..limits::limited()
             }),
             ..ContainerCreateBody::default()
