@@ -350,6 +350,73 @@ fn containers_of_the_dead_are_removed_and_those_of_the_living_stay() {
     project.assert_nothing_left();
 }
 
+impl Project {
+    /// The results of commands that one run gives one after the other to the same container.
+    fn commands(&self, commands: &[&str]) -> Vec<Value> {
+        let calls = commands.iter().map(|cmd| {
+            format!(
+                "[[reply]]\ncalls = [{{ name = \"run_cmd\", args = {{ cmd = {} }} }}]\n",
+                Value::from(*cmd)
+            )
+        });
+        let script = format!("order = \"turns\"\n{}[[reply]]\ntext = \"done\"\n", calls.collect::<String>());
+        let model = self.inner.script(&script);
+        let said = self.say(&["--model", &model, "look", "--approve", "all", "--sandbox", "docker"]);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        let events = self.events();
+        of_type(&events, "tool.finished").into_iter().map(|event| event["result"].clone()).collect()
+    }
+}
+
+/// Wants more than there is.
+const LARGE: &str = "x = b'x' * (700 << 20)\n";
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn memory_is_blamed_for_what_it_killed_and_nothing_else() {
+    const TOLD: &str = "more than 512 MB of memory";
+    let project = Project::new();
+    project.inner.file("large.py", LARGE);
+    let results = project.commands(&[
+        "python3 large.py",
+        "sh -c 'kill -9 $$'",
+        "sh -c 'python3 large.py; echo after $?'",
+        "kill -INT 1; sleep 5",
+        "echo fine",
+    ]);
+    let told: Vec<bool> = results.iter().map(|result| text(result).contains(TOLD)).collect();
+    assert_eq!(told, [true, false, true, false, false], "{results:#?}");
+    assert_eq!((&results[1]["exit"], &results[2]["exit"]), (&json!(137), &json!(0)), "{results:#?}");
+    assert_eq!(results[2]["stdout_tail"], "after 137\n");
+    assert_eq!(results[4]["stdout_tail"], "fine\n", "a new container was started");
+    project.assert_nothing_left();
+}
+
+/// Starts something that belongs to nobody, and ends the shells that would have ended it.
+const DAEMON: &str = "import glob, os, signal
+if os.fork() == 0:
+    os.setsid()
+    null = os.open('/dev/null', os.O_RDWR)
+    for stream in range(3): os.dup2(null, stream)
+    os.execvp('sleep', ['sleep', '1000'])
+open('/tmp/made', 'w')
+for name in sorted(glob.glob('/proc/[0-9]*/comm')):
+    if open(name).read() == 'sh\\n': os.kill(int(name.split('/')[2]), signal.SIGKILL)
+";
+
+#[test]
+#[ignore = "needs a Docker engine"]
+fn a_warm_container_keeps_nothing_running() {
+    let project = Project::new();
+    project.inner.file("daemon.py", DAEMON);
+    project.inner.file("asleep.py", IS_ASLEEP);
+    let results = project.commands(&["python3 daemon.py", "python3 asleep.py", "ls /tmp/made"]);
+    assert_eq!(results[0]["exit"], 137, "{results:#?}");
+    assert_eq!(results[1]["stdout_tail"], "False\n", "{results:#?}");
+    assert_eq!(results[2]["exit"], 0, "it was another container: {results:#?}");
+    project.assert_nothing_left();
+}
+
 /// What both executors must agree on: prints, values, errors, tools, answers.
 const PROGRAMS: &[&str] = &[
     "5*7",

@@ -17,12 +17,16 @@ use tokio_util::sync::CancellationToken;
 use super::container::Container;
 use super::engine::{DockerConfig, DockerError, Engine, Kind, WORKSPACE, Workspace};
 
-/// Runs the words it is given and then ends whatever they left running.
-const TIDY: &str = r#""$@"; s=$?; kill -9 -1 2>/dev/null; exit $s"#;
-/// Tells how often the container's memory ran out, whichever kind of control group it has.
-const RAN_OUT: &str = "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null | grep '^oom_kill '";
-/// What a kill looks like from outside.
-const KILLED: i64 = 137;
+/// Runs the words it is given, rather to be killed for memory than anything else, and then ends whatever they left running
+/// and would hold their output open.
+const RUN: &str = r#"(echo 1000 >/proc/self/oom_score_adj; "$@"); s=$?; kill -9 -1 2>/dev/null; exit $s"#;
+/// Ends whatever is left even so, and tells how often the container has killed for memory, whichever kind of control group
+/// it has. Not a part of the above, which a command may have ended.
+const TIDY: &str = "kill -9 -1 2>/dev/null
+cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null
+exit 0";
+/// How long tidying up may take.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs commands in a container.
 pub struct DockerRunner {
@@ -96,8 +100,17 @@ pub(crate) struct Job {
 /// A container that is started when it is first needed and kept for the next time.
 pub(crate) struct Warm {
     config: DockerConfig,
-    /// With what it sees. Taken while something runs in it, so that two things never share one.
-    idle: Mutex<Option<(Workspace, Container)>>,
+    /// Taken while something runs in it, so that two things never share one.
+    idle: Mutex<Option<Idle>>,
+}
+
+/// A container in which nothing runs.
+struct Idle {
+    container: Container,
+    /// What it sees.
+    workspace: Workspace,
+    /// How often it has killed for memory.
+    kills: u64,
 }
 
 impl Warm {
@@ -112,35 +125,51 @@ impl Warm {
         cancel: &CancellationToken,
     ) -> Result<Finished, DockerError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let kept = match idle {
-            Some((seen, container)) => {
-                // By name: a container itself cannot be looked at across threads.
-                let (engine, name) = (container.engine.clone(), container.name.clone());
-                if seen == workspace && engine.is_running(&name).await {
-                    Some(container)
-                } else {
-                    container.end().await;
-                    None
-                }
-            }
+        let idle = match idle {
+            Some(idle) => idle.if_fit(&workspace).await,
             None => None,
         };
-        let container = match kept {
-            Some(container) => container,
+        let mut idle = match idle {
+            Some(idle) => idle,
             None => {
                 let engine = Engine::connect(self.config.clone()).await?;
-                Container::start(&engine, &Kind::Waits(&workspace)).await?
+                let container = Container::start(&engine, &Kind::Waits(&workspace)).await?;
+                Idle { container, workspace, kills: 0 }
             }
         };
-        let finished = execute(&container.engine, &container.name, job, cancel).await;
-        match &finished {
-            Ok(Finished { end: End::Exited(_), .. }) => {
-                *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some((workspace, container));
-            }
+        let (engine, name) = (idle.container.engine.clone(), idle.container.name.clone());
+        let mut finished = execute(&engine, &name, job, cancel).await;
+        let kills = match &finished {
+            Ok(Finished { end: End::Exited(_), .. }) => tidy(&engine, &name).await,
+            Ok(_) | Err(_) => None,
+        };
+        let Some(kills) = kills else {
             // Only with its container does everything in it end.
-            Ok(_) | Err(_) => container.end().await,
+            idle.container.end().await;
+            return finished;
+        };
+        if let Ok(finished) = &mut finished
+            && kills > idle.kills
+        {
+            let told = b"gimlet sandbox: killed: it used more than 512 MB of memory\n";
+            finished.stderr.bytes.extend_from_slice(told);
         }
+        idle.kills = kills;
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(idle);
         finished
+    }
+}
+
+impl Idle {
+    /// This one, if it still runs and sees the right thing; otherwise it is ended.
+    async fn if_fit(self, workspace: &Workspace) -> Option<Idle> {
+        // By name: a container itself cannot be looked at across threads.
+        let (engine, name) = (self.container.engine.clone(), self.container.name.clone());
+        if self.workspace == *workspace && engine.is_running(&name).await {
+            return Some(self);
+        }
+        self.container.end().await;
+        None
     }
 }
 
@@ -151,7 +180,7 @@ async fn execute(
     cancel: &CancellationToken,
 ) -> Result<Finished, DockerError> {
     let started = Instant::now();
-    let mut words = vec!["sh".to_owned(), "-c".into(), TIDY.into(), "sh".into()];
+    let mut words = vec!["sh".to_owned(), "-c".into(), RUN.into(), "sh".into()];
     words.extend(job.words);
     let mut stdout = Captured::default();
     let mut stderr = Captured::default();
@@ -168,14 +197,7 @@ async fn execute(
     trim(&mut stdout, job.keep);
     trim(&mut stderr, job.keep);
     let end = match ended {
-        Ok(code) => {
-            if code == KILLED && ran_out(engine, container).await {
-                stderr
-                    .bytes
-                    .extend_from_slice(b"gimlet sandbox: killed: it used more than 512 MB of memory\n");
-            }
-            End::Exited(i32::try_from(code).unwrap_or(-1))
-        }
+        Ok(code) => End::Exited(i32::try_from(code).unwrap_or(-1)),
         Err(end) => end,
     };
     Ok(Finished {
@@ -242,13 +264,23 @@ async fn start(
     Ok(inspected.exit_code.unwrap_or(-1))
 }
 
-/// Whether the container's memory has ever run out.
-async fn ran_out(engine: &Engine, container: &str) -> bool {
+/// Ends everything in a container but its first process, and tells how often it has killed for memory; none if it is of no
+/// more use.
+async fn tidy(engine: &Engine, container: &str) -> Option<u64> {
     let (mut out, mut err) = (Captured::default(), Captured::default());
-    let words = ["sh", "-c", RAN_OUT].map(str::to_owned).to_vec();
+    let words = ["sh", "-c", TIDY].map(str::to_owned).to_vec();
     let kept = Kept { most: 4096, stdout: &mut out, stderr: &mut err };
-    let asked = start(engine, container, words, "/".into(), None, kept).await;
-    asked.is_ok() && out.text().lines().any(|line| line.trim_end() != "oom_kill 0")
+    let tidied = tokio::time::timeout(PATIENCE, start(engine, container, words, "/".into(), None, kept));
+    if !matches!(tidied.await, Ok(Ok(0))) {
+        return None;
+    }
+    Some(kills(&out.text()))
+}
+
+/// How often a control group has killed for memory, by its own account.
+fn kills(account: &str) -> u64 {
+    let counts = account.lines().filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
+    counts.max().unwrap_or(0)
 }
 
 fn trim(kept: &mut Captured, limit: usize) {
