@@ -177,7 +177,7 @@ fn may_copy(root: Root) -> impl Fn(&Path) -> bool + Send + Sync {
 }
 
 /// Which engine and image, for containers that see a folder: none may see one that holds what must stay hidden.
-fn docker_in(root: &Path, settings: &Settings) -> anyhow::Result<DockerConfig> {
+pub(crate) fn docker_in(root: &Path, settings: &Settings) -> anyhow::Result<DockerConfig> {
     jail::check_root(root, &private()).map_err(|why| UsageError::new(why.to_string()).hint(why.hint()))?;
     docker(settings)
 }

@@ -629,7 +629,7 @@ fn patches_are_checked_in_a_container_and_the_result_says_so() {
     assert!(
         result
             .to_string()
-            .contains("in a scratch folder (not in Docker: the image no-such-image:none is not there)"),
+            .contains("in a scratch folder (not in Docker: the image no-such-image:none is not there"),
         "{result}"
     );
     project.assert_nothing_left();
@@ -677,6 +677,61 @@ fn status_tells_what_is_there_and_what_is_missing() {
     let nobody =
         said(project.gimlet(&["sandbox", "status"]).env("DOCKER_HOST", "unix:///nonexistent/docker.sock"));
     assert!(nobody.contains("no Docker engine answers"), "{nobody}");
+}
+
+/// Whether the image and the project are of any use is tried, not guessed from their being there.
+#[test]
+#[ignore = "needs a Docker engine"]
+fn an_image_or_an_engine_that_is_of_no_use_is_told_so() {
+    const NO_GIT: &str = "gimlet-sandbox-without-git:test";
+    let project = Project::new();
+    let dockerfile =
+        "FROM gimlet-sandbox:latest\nRUN [\"python3\", \"-c\", \"import os; os.remove('/usr/bin/git')\"]\n";
+    project.inner.file("Dockerfile", dockerfile);
+    let folder = project.path().display().to_string();
+    let built = project.docker(&["build", "--network", "none", "--tag", NO_GIT, &folder]);
+    assert_eq!(built.code, 0, "{}", built.stderr);
+    project.name_image(NO_GIT);
+    let status = project.say(&["sandbox", "status"]).stdout;
+    assert!(
+        status.contains("is of no use: git does not work in it")
+            && status.contains("hint: it needs python3, sh and git"),
+        "{status}"
+    );
+    let diff = "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n";
+    let patch = json!({"intent": "add", "unified_diff": diff});
+    let refused = project.call("propose_patch_unified", &patch, &["--validation", "docker"]);
+    assert_eq!(refused["error"], "PATCH_NOT_CHECKED", "{refused}");
+    assert!(!refused.to_string().contains("copy them exactly"), "{refused}");
+    let by =
+        project.call("propose_patch_unified", &patch, &["--validation", "auto"])["validated_by"].to_string();
+    assert!(by.contains("in a scratch folder (not in Docker: ") && by.contains("'git'"), "{by}");
+    project.assert_nothing_left();
+    assert_eq!(project.docker(&["image", "rm", NO_GIT]).code, 0);
+
+    // A folder that is another one for the engine, as in a virtual machine.
+    let project = Project::new();
+    let folder = project.path().join("own").display().to_string();
+    std::fs::create_dir(&folder).unwrap();
+    let status = project.gimlet(&["sandbox", "status", "--root", &folder]);
+    let mut elsewhere = Command::new("unshare");
+    elsewhere.args([
+        "--mount",
+        "sh",
+        "-c",
+        "mount -t tmpfs none \"$0\" && touch \"$0/here\" && exec \"$@\"",
+        &folder,
+    ]);
+    elsewhere.arg(status.get_program()).args(status.get_args()).env_clear();
+    elsewhere.envs(status.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let said = Said::from(elsewhere.output().unwrap());
+    assert!(
+        said.stdout.contains("containers cannot read the project: here is not there"),
+        "{}{}",
+        said.stdout,
+        said.stderr
+    );
+    project.assert_nothing_left();
 }
 
 /// Nothing runs in a container that the engine would not hold to its limits, and everybody is told.

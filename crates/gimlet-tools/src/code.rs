@@ -26,6 +26,8 @@ pub const RG_FAILED: &str = "RG_FAILED";
 pub const GIT_FAILED: &str = "GIT_FAILED";
 /// The diff cannot be understood or does not fit.
 pub const INVALID_DIFF: &str = "INVALID_DIFF";
+/// Nobody could check the patch, whatever it is like.
+pub const PATCH_NOT_CHECKED: &str = "PATCH_NOT_CHECKED";
 /// The tests that a patch must pass fail with it.
 pub const TESTS_FAILED: &str = "TESTS_FAILED";
 /// No patch of that id.

@@ -121,7 +121,8 @@ pub(crate) async fn check(
     sandboxed("validate_patch", draft.diff.len(), by, word_of, checked).await.map_err(|error| {
         let word = match error {
             ValidationError::TestsFailed { .. } => code::TESTS_FAILED,
-            ValidationError::Refused { .. } | ValidationError::Unavailable { .. } => word,
+            ValidationError::Refused { .. } => word,
+            ValidationError::Unavailable { .. } => code::PATCH_NOT_CHECKED,
         };
         let failed = ToolError::failed(word, error.to_string()).with("validated_by", error.by());
         match error {

@@ -92,17 +92,25 @@ async fn docker_row(settings: &Settings) -> Row {
         Ok(config) => config,
         Err(error) => return Row { name, state: Err(format!("{error:#}")), hint: hint_of(&error) },
     };
-    let host = config.host.clone();
     let asked = async {
-        let engine = Engine::connect(config).await?;
+        let engine = Engine::connect(config.clone()).await?;
         let version = engine.version().await?;
-        engine.ready().await?;
-        Ok::<_, DockerError>(format!("engine {version} at {host}, image {}", engine.image_name()))
+        docker::try_image(&config).await?;
+        Ok::<_, DockerError>(format!("engine {version} at {}, image {}", config.host, config.image))
     };
-    match asked.await {
-        Ok(state) => Row { name, state: Ok(state), hint: None },
-        Err(error) => Row { name, state: Err(error.to_string()), hint: Some(error.hint().into()) },
-    }
+    let state = match asked.await {
+        Ok(state) => state,
+        Err(error) => {
+            return Row { name, state: Err(error.to_string()), hint: Some(error.hint().into()) };
+        }
+    };
+    // A project that no container may see is none that one should be tried with.
+    let seen = match isolation::docker_in(&settings.root, settings) {
+        Ok(config) => docker::try_project(&config, &settings.root).await,
+        Err(_) => Ok(()),
+    };
+    let hint = seen.err().map(|error| format!("{error}; {}", error.hint()));
+    Row { name, state: Ok(state), hint }
 }
 
 async fn build(settings: &Settings, base: Option<&str>) -> anyhow::Result<ExitStatus> {

@@ -50,7 +50,7 @@ pub(crate) struct Streams {
 
 impl Container {
     /// A container that is not started, and is held to its limits once it is.
-    pub(crate) async fn make(engine: &Engine, kind: &Kind<'_>) -> Result<Container, DockerError> {
+    async fn make(engine: &Engine, kind: &Kind<'_>) -> Result<Container, DockerError> {
         let (container, body) = (Container::named(engine), engine.body(kind));
         // A request that is broken off may make a container all the same, so this goes on when nobody waits for it.
         let made = tokio::spawn(async move {

@@ -14,7 +14,6 @@ use bollard::models::{
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use rustix::fs::Access;
 
-use super::container::Container;
 use super::{limits, owner};
 
 /// Marks our containers; the value names the process they belong to.
@@ -94,6 +93,20 @@ pub enum DockerError {
         /// Its name.
         image: String,
     },
+    /// The image lacks what containers need.
+    #[error("the image {image} is of no use: {why}")]
+    ImageUnfit {
+        /// Its name.
+        image: String,
+        /// What it lacks.
+        why: String,
+    },
+    /// Containers cannot read the project.
+    #[error("containers cannot read the project: {why}")]
+    ProjectHidden {
+        /// What was tried.
+        why: String,
+    },
     /// It would run containers without the limits they are to have.
     #[error("the engine at {host} does not limit what a container uses: {dropped}")]
     LimitsDropped {
@@ -121,12 +134,19 @@ impl DockerError {
             DockerError::ImageMissing { .. } => {
                 "`gimlet sandbox build` makes it; SANDBOX_IMAGE names another"
             }
+            DockerError::ImageUnfit { .. } => {
+                "it needs python3, sh and git; `gimlet sandbox build` makes one, SANDBOX_IMAGE names another"
+            }
+            DockerError::ProjectHidden { .. } => {
+                "commands in containers need an engine that has this folder, and files that everybody may read; patches \
+                 and code do without"
+            }
             DockerError::LimitsDropped { .. } => {
                 "run the engine as root, or rootless with control groups version 2 and their cpu, memory and pids \
                  controllers delegated to you"
             }
             DockerError::OutOfDisk(_) => "`docker system prune` removes what is not used",
-            DockerError::Other(_) => "see `gimlet sandbox status`",
+            DockerError::Other(_) => "the engine's own log may say more",
         }
     }
 }
@@ -176,13 +196,6 @@ impl Engine {
     pub async fn version(&self) -> Result<String, DockerError> {
         let version = self.docker.version().await.map_err(|error| self.failed(&error))?;
         Ok(version.version.unwrap_or_else(|| "unknown".into()))
-    }
-
-    /// Whether containers can be had here: the image is there, and the engine holds one that it makes to its limits.
-    pub async fn ready(&self) -> Result<(), DockerError> {
-        self.docker.inspect_image(&self.config.image).await.map_err(|error| self.failed(&error))?;
-        Container::make(self, &Kind::Waits(&Workspace::Empty)).await?.end().await;
-        Ok(())
     }
 
     /// Fails unless the engine says that it holds a container to its limits.
@@ -369,6 +382,10 @@ fn classify(config: &DockerConfig, error: &Error) -> DockerError {
         {
             DockerError::ImageMissing { image: config.image.clone() }
         }
+        _ if lower.contains("executable file not found") => {
+            DockerError::ImageUnfit { image: config.image.clone(), why: text }
+        }
+        _ if lower.contains("bind source path does not exist") => DockerError::ProjectHidden { why: text },
         _ if lower.contains("error trying to connect")
             || lower.contains("client error (connect)")
             || lower.contains("socket not found") =>

@@ -11,6 +11,7 @@ mod engine;
 mod limits;
 mod owner;
 mod pack;
+mod trial;
 mod validate;
 mod worker;
 
@@ -18,5 +19,6 @@ pub use build::{DOCKERFILE, build};
 pub use commands::DockerRunner;
 pub use container::end_all;
 pub use engine::{DockerConfig, DockerError, Engine};
+pub use trial::{try_image, try_project};
 pub use validate::{AutoValidator, DockerValidator, NotInDocker};
 pub use worker::{DockerLauncher, KIND};

@@ -1,7 +1,7 @@
 //! Checks a patch in a container that gets the files it is for as they were read. It sees nothing else of the project, so
 //! that what its user may not read, and what a repository sets, makes no difference.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -9,7 +9,6 @@ use futures_util::future::BoxFuture;
 use gimlet::command::End;
 use gimlet::patch::{Draft, PatchValidator, Validated, ValidationError};
 use serde::Serialize;
-use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::commands::{Job, Warm};
@@ -99,34 +98,39 @@ impl PatchValidator for DockerValidator {
     }
 }
 
-/// Checks in a container where there is one, otherwise by another validator; every result says which, and why.
+/// Checks in containers as long as they do their work, otherwise by another validator; every result says which, and why.
 pub struct AutoValidator {
     config: DockerConfig,
     docker: Arc<dyn PatchValidator>,
     other: Arc<dyn PatchValidator>,
-    /// Found out with the first patch.
-    chosen: OnceCell<Arc<dyn PatchValidator>>,
+    /// Why there are no containers, once one did not do its work.
+    why_not: OnceLock<String>,
 }
 
 impl AutoValidator {
-    /// A validator that finds out later whether the engine and the image of `config` are there.
+    /// A validator that finds out with the first patch whether the engine and the image of `config` do their work.
     pub fn new(
         config: DockerConfig,
         docker: Arc<dyn PatchValidator>,
         other: Arc<dyn PatchValidator>,
     ) -> Self {
-        AutoValidator { config, docker, other, chosen: OnceCell::new() }
+        AutoValidator { config, docker, other, why_not: OnceLock::new() }
     }
 
-    async fn choose(&self) -> Arc<dyn PatchValidator> {
-        let tried = async { Engine::connect(self.config.clone()).await?.ready().await };
-        let why = match tried.await {
-            Ok(()) => return self.docker.clone(),
-            // The common case, in few words; an engine that is there and does not work has more to say.
-            Err(DockerError::NoDaemon { .. }) => "no engine answers".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        Arc::new(NotInDocker::new(self.other.clone(), why))
+    /// What a container finds, or why none could look.
+    async fn in_docker(
+        &self,
+        draft: Draft<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Result<Validated, ValidationError>, String> {
+        // The common case, in few words; an engine that is there and does not work has more to say.
+        if let Err(DockerError::NoDaemon { .. }) = Engine::connect(self.config.clone()).await {
+            return Err("no engine answers".into());
+        }
+        match self.docker.validate(draft, cancel).await {
+            Err(ValidationError::Unavailable { why, .. }) if !cancel.is_cancelled() => Err(why),
+            checked => Ok(checked),
+        }
     }
 }
 
@@ -136,7 +140,17 @@ impl PatchValidator for AutoValidator {
         draft: Draft<'a>,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Validated, ValidationError>> {
-        async move { self.chosen.get_or_init(|| self.choose()).await.validate(draft, cancel).await }.boxed()
+        async move {
+            let why = match self.why_not.get() {
+                Some(why) => why.clone(),
+                None => match self.in_docker(draft, cancel).await {
+                    Ok(checked) => return checked,
+                    Err(why) => self.why_not.get_or_init(|| why).clone(),
+                },
+            };
+            NotInDocker::new(self.other.clone(), why).validate(draft, cancel).await
+        }
+        .boxed()
     }
 }
 
