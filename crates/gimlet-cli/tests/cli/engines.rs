@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Project, Said};
+use crate::support::{Project, Said, of_type};
 
 const FULL: &str = "write /var/lib/docker/overlay2/x: no space left on device";
 
@@ -213,4 +213,65 @@ fn a_container_that_was_asked_for_when_the_program_is_stopped_is_removed() {
     let removed =
         |request: &String| request.starts_with("DELETE") && request.contains(&format!("/containers/{name}?"));
     assert!(requests.iter().any(removed), "{requests:?}");
+}
+
+/// One that takes connections and never answers; every request is told.
+fn silent(project: &Project) -> (PathBuf, mpsc::Receiver<()>) {
+    let (asked, is_asked) = mpsc::channel();
+    let socket = engine(project, move |_| {
+        let _ = asked.send(());
+        loop {
+            std::thread::park();
+        }
+    });
+    (socket, is_asked)
+}
+
+#[test]
+fn an_engine_that_does_not_answer_is_given_up() {
+    let project = Project::new();
+    let (socket, asked) = silent(&project);
+    let status = say(&project, &socket, &["sandbox", "status"]).stdout;
+    assert!(
+        status.contains("no Docker engine answers at") && status.contains("it takes too long"),
+        "{status}"
+    );
+    for () in asked.try_iter() {}
+    // Found out with the first of two patches, and remembered.
+    let script = r#"
+order = "turns"
+[[reply]]
+calls = [{ name = "read_file", args = { path = "calc.py" } }]
+[[reply]]
+calls = [{ name = "propose_patch", args = { intent = "Add", file_path = "calc.py", original_content = "    return a - b\n", new_content = "    return a + b\n" } }]
+[[reply]]
+calls = [{ name = "propose_patch", args = { intent = "Mul", file_path = "calc.py", original_content = "    return a - b\n", new_content = "    return a * b\n" } }]
+[[reply]]
+text = "done"
+"#;
+    let model = project.script(script);
+    let said = say(&project, &socket, &["--model", &model, "mend it"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let events = project.say(&["runs", "show", "last", "--json"]).events();
+    let patches =
+        of_type(&events, "tool.finished").into_iter().filter(|event| event["tool"] == "propose_patch");
+    for event in patches {
+        let by = "git apply --check in a scratch folder (not in Docker: no engine answers)";
+        assert_eq!(event["result"]["validated_by"], by, "{event}");
+    }
+    assert_eq!(asked.try_iter().count(), 1);
+}
+
+#[test]
+fn a_run_that_waits_for_an_engine_can_be_stopped() {
+    let project = Project::new();
+    let (socket, asked) = silent(&project);
+    let model = project.script("[[reply]]\ntext = \"```python\\nprint(1)\\n```\"\n");
+    let mut command =
+        project.gimlet(&["--model", &model, "--action", "code", "--executor", "docker", "look"]);
+    command.env("DOCKER_HOST", format!("unix://{}", socket.display()));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    asked.recv().unwrap();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -1,6 +1,7 @@
 //! Builds the image from the Dockerfile that is part of this program.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bollard::query_parameters::BuildImageOptionsBuilder;
 use futures_util::StreamExt;
@@ -26,7 +27,9 @@ pub async fn build(
         None => options.build(),
     };
     let body = bollard::body_full(context.finish().into());
-    let mut progress = engine.docker.build_image(options, None, Some(body));
+    // The first word may come only after a base image has.
+    let docker = engine.docker.clone().with_timeout(Duration::from_secs(600));
+    let mut progress = docker.build_image(options, None, Some(body));
     while let Some(step) = progress.next().await {
         let step = step.map_err(|error| engine.failed(&error))?;
         if let Some(text) = step.stream.as_deref().map(str::trim_end).filter(|text| !text.is_empty()) {

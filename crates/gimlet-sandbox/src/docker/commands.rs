@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio_util::sync::CancellationToken;
 
 use super::container::Container;
-use super::engine::{DockerConfig, DockerError, Engine, Kind, WORKSPACE, Workspace};
+use super::engine::{DockerConfig, DockerError, Engine, Kind, PATIENCE, WORKSPACE, Workspace};
 
 /// Runs the words it is given, rather to be killed for memory than anything else, and then ends whatever they left running
 /// and would hold their output open.
@@ -25,8 +25,6 @@ const RUN: &str = r#"(echo 1000 >/proc/self/oom_score_adj; "$@"); s=$?; kill -9 
 const TIDY: &str = "kill -9 -1 2>/dev/null
 cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null
 exit 0";
-/// How long tidying up may take.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs commands in a container.
 pub struct DockerRunner {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bollard::container::LogOutput;
 use bollard::errors::Error;
@@ -24,13 +25,20 @@ static OURS: Mutex<BTreeMap<String, Engine>> = Mutex::new(BTreeMap::new());
 /// Held by many while they ask for a container, by one when no more are to be had.
 static MAKING: RwLock<()> = RwLock::const_new(());
 
+/// How long an engine may keep a program from ending.
+const FAREWELL: Duration = Duration::from_secs(10);
+
 /// Removes all containers of this process, also those that were just asked for, and comes back when they are gone; what
 /// went wrong with any. The last thing a program does: none can be had any more.
 pub async fn end_all() -> Vec<DockerError> {
-    let _none_any_more = MAKING.write().await;
-    let ours = std::mem::take(&mut *OURS.lock().unwrap_or_else(PoisonError::into_inner));
-    let removed = join_all(ours.iter().map(|(name, engine)| engine.remove(name))).await;
-    removed.into_iter().filter_map(Result::err).collect()
+    let removed = async {
+        let _none_any_more = MAKING.write().await;
+        let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let removed = join_all(ours.iter().map(|(name, engine)| engine.remove(name))).await;
+        removed.into_iter().filter_map(Result::err).collect()
+    };
+    let late = |_| vec![DockerError::Other("the engine does not remove it".into())];
+    tokio::time::timeout(FAREWELL, removed).await.unwrap_or_else(late)
 }
 
 /// A running container. Dropping it removes it.

@@ -27,6 +27,10 @@ pub(crate) const RUNNER: &str = concat!(
     include_str!("../../../gimlet-python/standins/_gimlet_errors.py"),
     include_str!("../../../../docker/runner.py")
 );
+/// How long an engine may take to say that it is there.
+const GREETING: Duration = Duration::from_secs(5);
+/// How long it may take to answer anything else, such as the request for a container.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// How often a container that is being removed is looked for.
 const REMOVALS: u32 = 200;
 /// Reads the runner from its first argument, so that no file of ours has to be in the image.
@@ -182,9 +186,10 @@ impl Engine {
     /// Connects, and removes containers whose owner is gone.
     pub async fn connect(config: DockerConfig) -> Result<Engine, DockerError> {
         let failed = |error| classify(&config, &error);
-        let docker = Docker::connect_with_host(&config.host).map_err(failed)?;
+        let docker = Docker::connect_with_host(&config.host).map_err(failed)?.with_timeout(GREETING);
         let docker = docker.negotiate_version().await.map_err(failed)?;
         let parts = docker.version().await.map_err(failed)?.components.unwrap_or_default();
+        let docker = docker.with_timeout(PATIENCE);
         let podman = parts.iter().any(|part| part.name.contains("Podman"));
         let make = if podman { Make::Podman } else { Make::Docker };
         let engine = Engine { docker, config, make };
@@ -375,6 +380,7 @@ fn classify(config: &DockerConfig, error: &Error) -> DockerError {
         None => {}
     }
     match error {
+        Error::RequestTimeoutError => DockerError::NoDaemon { host, why: "it takes too long".into() },
         Error::DockerResponseServerError { status_code: 404, message }
             if ["no such image", "image not known", "failed to find image"]
                 .iter()

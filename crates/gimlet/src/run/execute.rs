@@ -76,7 +76,12 @@ impl Run {
     }
 
     async fn run_cell(&mut self, index: u32, code: &str, begin: bool) -> Result<CellEnd, Broken> {
-        let mut session = self.live_session(index).await?;
+        let cancel = self.services.cancel.clone();
+        let mut session = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Broken::Stop(Suspension::Interrupted)),
+            session = self.live_session(index) => session?,
+        };
         let record = if begin {
             self.services
                 .journal
@@ -86,13 +91,10 @@ impl Run {
         } else {
             self.services.journal.with_state(|state| state.cells.last().cloned().unwrap_or_default())
         };
-        let end = {
-            let cancel = self.services.cancel.clone();
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => return Err(Broken::Stop(Suspension::Interrupted)),
-                end = self.follow(session.as_mut(), index, code, record) => end?,
-            }
+        let end = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Broken::Stop(Suspension::Interrupted)),
+            end = self.follow(session.as_mut(), index, code, record) => end?,
         };
         if session.is_alive() {
             self.session = Some(session);
