@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::code;
 use crate::patch::{PatchEntry, Patches, Stage, Undo, is_written, write_changes};
-use crate::propose_patch_unified::check;
+use crate::propose_patch_unified::{check, manner};
 use crate::root::Root;
 
 /// The tool.
@@ -55,7 +55,7 @@ impl TypedTool for ApplyPatch {
     type Output = Output;
 
     fn manner(&self) -> Manner {
-        Manner { parallel: false, ..Manner::default() }
+        Manner { parallel: false, ..manner() }
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use gimlet::effect::Effect;
 use gimlet::patch::PatchValidator;
-use gimlet::tool::{ToolCx, ToolError, TypedTool};
+use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
 use crate::patch::{Patches, propose_texts};
-use crate::propose_patch_unified::{Output, keep};
+use crate::propose_patch_unified::{Output, keep, manner};
 use crate::root::Root;
 
 /// The tool.
@@ -42,6 +42,10 @@ impl TypedTool for ProposePatch {
     const NAME: &'static str = "propose_patch";
     type Input = Input;
     type Output = Output;
+
+    fn manner(&self) -> Manner {
+        manner()
+    }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
         let path = self.root.resolve_for_writing(&input.file_path)?;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use gimlet::effect::Effect;
 use gimlet::patch::{Draft, PatchValidator, Validated, ValidationError};
 use gimlet::telemetry::sandboxed;
-use gimlet::tool::{ToolCx, ToolError, TypedTool};
+use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
 use crate::code;
-use crate::patch::{PatchEntry, Patches, Proposal, named_files, propose_diff};
+use crate::patch::{PatchEntry, Patches, Proposal, TESTS_TIMEOUT, named_files, propose_diff};
 use crate::root::Root;
 
 /// Characters of a diff shown in a result; `show_patch` shows all.
@@ -64,6 +64,10 @@ impl TypedTool for ProposePatchUnified {
     type Input = Input;
     type Output = Output;
 
+    fn manner(&self) -> Manner {
+        manner()
+    }
+
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
         let paths = named_files(&self.root, &input.unified_diff)?;
         Ok(paths.into_iter().map(|path| Effect::Read { path: path.into() }).collect())
@@ -75,6 +79,11 @@ impl TypedTool for ProposePatchUnified {
         let proposal = blocking(&cx.cancel, move |_| propose()).await?;
         keep(&self.root, &self.patches, self.validator.as_ref(), proposal, &cx.cancel).await
     }
+}
+
+/// How the guard treats tools that have patches checked: whoever checks has limits, which come before its own.
+pub(crate) fn manner() -> Manner {
+    Manner { timeout: 2 * TESTS_TIMEOUT, ..Manner::default() }
 }
 
 /// Checks a proposal and keeps it.

@@ -45,3 +45,14 @@ fn tools_that_change_the_world_never_run_beside_others() {
     }
     assert!(kit.reading().iter().all(|tool| tool.spec().manner.parallel));
 }
+
+/// A patch may have to pass tests, which have five minutes.
+#[test]
+fn tools_that_have_patches_checked_wait_for_the_tests() {
+    let (_temp, kit) = kit();
+    let patient = kit.changing().into_iter().filter(|tool| tool.spec().manner.timeout.as_secs() > 300 + 60);
+    let names: Vec<String> = patient.map(|tool| tool.spec().name.clone()).collect();
+    for name in ["propose_patch", "propose_patch_unified", "apply_patch"] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+}

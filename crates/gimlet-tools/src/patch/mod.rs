@@ -24,6 +24,7 @@ pub use quote::{quote, unquote};
 pub use read::{FileDiff, Hunk, HunkLine, LineKind, ReadError, read};
 pub use render::render;
 pub use seek::Strictness;
+pub(crate) use tested::TESTS_TIMEOUT;
 pub use tested::TestedValidator;
 pub use validate::ScratchValidator;
 pub(crate) use write::is_written;

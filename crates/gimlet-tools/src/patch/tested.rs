@@ -20,7 +20,7 @@ use crate::root::Root;
 use crate::walk::{FileGlob, files};
 
 /// Longest run of the tests; a runner may have less.
-const TIMEOUT: Duration = Duration::from_secs(300);
+pub(crate) const TESTS_TIMEOUT: Duration = Duration::from_secs(300);
 /// Most bytes kept of each stream; the end survives, which is where tests say what failed.
 const KEEP: usize = 16 * 1024;
 
@@ -56,7 +56,7 @@ impl TestedValidator {
             root: folder.to_owned(),
             cwd: folder.to_owned(),
             environment: self.environment.clone(),
-            timeout: TIMEOUT,
+            timeout: TESTS_TIMEOUT,
             keep: KEEP,
             permissions: Permissions::default(),
         };
