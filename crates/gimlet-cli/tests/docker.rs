@@ -297,6 +297,28 @@ fn what_is_mounted_in_the_project_cannot_be_written_either() {
     assert!(!mounted.0.join("x").exists());
 }
 
+/// Nobody is asked for what no container gives.
+#[test]
+#[ignore = "needs a Docker engine"]
+fn permissions_that_no_container_has_are_refused_and_named() {
+    let project = Project::new();
+    let args = json!({"cmd": "python3 -V", "permissions": ["network"]}).to_string();
+    for mode in ["all", "never"] {
+        let said =
+            project.say(&["tools", "call", "run_cmd", &args, "--approve", mode, "--sandbox", "docker"]);
+        assert!(said.stdout.contains("PERMISSION_UNAVAILABLE"), "{}{}", said.stdout, said.stderr);
+        assert!(said.stdout.contains("`--sandbox workspace-write`"), "{}", said.stdout);
+    }
+    let result = project.python("open('x', 'w')");
+    assert_eq!(result["missing"][0]["permission"], "write-workspace", "{result}");
+    let result = project.python("import socket\nsocket.create_connection(('1.1.1.1', 53), 3)");
+    assert_eq!(result["missing"][0]["permission"], "network", "{result}");
+    assert!(
+        result["missing"][0]["because"].as_str().unwrap().contains("nobody can allow them more"),
+        "{result}"
+    );
+}
+
 #[test]
 #[ignore = "needs a Docker engine"]
 fn the_engine_keeps_no_log_of_what_a_container_says() {

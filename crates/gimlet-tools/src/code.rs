@@ -36,6 +36,8 @@ pub const PATCH_NOT_FOUND: &str = "PATCH_NOT_FOUND";
 pub const PATCH_APPLY_FAILED: &str = "PATCH_APPLY_FAILED";
 /// The command took too long and was killed.
 pub const CMD_TIMEOUT: &str = "CMD_TIMEOUT";
+/// No command can have that permission here, so nobody is asked.
+pub const PERMISSION_UNAVAILABLE: &str = "PERMISSION_UNAVAILABLE";
 /// The command could not be started.
 pub const CMD_FAILED: &str = "CMD_FAILED";
 /// Nothing says how this project is tested.

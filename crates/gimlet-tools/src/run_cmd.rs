@@ -96,7 +96,7 @@ impl TypedTool for RunCmd {
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
-        Ok(effects(&self.shell, checked(&input.cmd)?, &input.permissions))
+        effects(&self.shell, checked(&input.cmd)?, &input.permissions)
     }
 
     fn preview(&self, input: &Input) -> Option<String> {
@@ -128,7 +128,10 @@ pub(crate) fn preview(shell: &Shell, cmd: &str, asked: &[Permission]) -> String 
 }
 
 /// What a command would do: run, and whatever it needs beyond what every command may.
-pub(crate) fn effects(shell: &Shell, cmd: &str, asked: &[Permission]) -> Vec<Effect> {
+pub(crate) fn effects(shell: &Shell, cmd: &str, asked: &[Permission]) -> Result<Vec<Effect>, ToolError> {
+    if let Some(why) = shell.runner.grants_nothing().filter(|_| !asked.is_empty()) {
+        return Err(ToolError::failed(code::PERMISSION_UNAVAILABLE, why).with("cmd", cmd));
+    }
     let mut effects = vec![Effect::Run { command: cmd.into(), cwd: PathBuf::new() }];
     effects.extend(needed(shell, cmd, asked).into_iter().map(|permission| match permission {
         Permission::Network => Effect::Network { host: "any".into() },
@@ -136,7 +139,7 @@ pub(crate) fn effects(shell: &Shell, cmd: &str, asked: &[Permission]) -> Vec<Eff
         Permission::WriteWorkspace => Effect::Opaque { what: "change files of the project".into() },
         Permission::Unrestricted => Effect::Opaque { what: "run without a jail".into() },
     }));
-    effects
+    Ok(effects)
 }
 
 /// The permissions a command is to have: what was asked for, and what a git command cannot do without.
@@ -174,6 +177,9 @@ fn needed(shell: &Shell, cmd: &str, asked: &[Permission]) -> Vec<Permission> {
         "update-index",
         "worktree",
     ];
+    if shell.runner.grants_nothing().is_some() {
+        return Vec::new();
+    }
     let mut needed = asked.to_vec();
     if let Invocation::Direct(words) = invocation(cmd)
         && words.first().is_some_and(|program| program == "git")

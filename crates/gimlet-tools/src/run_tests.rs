@@ -47,7 +47,7 @@ impl TypedTool for RunTests {
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
-        Ok(effects(&self.shell, &command(&self.shell.root, input)?, &input.permissions))
+        effects(&self.shell, &command(&self.shell.root, input)?, &input.permissions)
     }
 
     fn preview(&self, input: &Input) -> Option<String> {

@@ -10,7 +10,7 @@ use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, StartExecResults};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
-use gimlet::command::{Captured, Command, CommandRunner, Confinement, End, Finished};
+use gimlet::command::{Captured, Command, CommandRunner, Confinement, End, Finished, Missing, Permission};
 use tokio::io::AsyncWriteExt;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,17 @@ const RUN: &str = r#"(echo 1000 >/proc/self/oom_score_adj; "$@"); s=$?; kill -9 
 const TIDY: &str = "kill -9 -1 2>/dev/null
 cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null
 exit 0";
+
+/// Said when more is asked for.
+const GRANTS_NOTHING: &str = "commands in a container only read the project and have no network, and nobody can allow them \
+     more; a person can run gimlet with `--sandbox workspace-write`, where permissions can be granted";
+/// What programs say, in small letters, when they lack what no command in a container has.
+const LACKED: &[(&str, Permission)] = &[
+    ("read-only file system", Permission::WriteWorkspace),
+    ("network is unreachable", Permission::Network),
+    ("name resolution", Permission::Network),
+    ("could not resolve host", Permission::Network),
+];
 
 /// Runs commands in a container.
 pub struct DockerRunner {
@@ -47,6 +58,10 @@ impl CommandRunner for DockerRunner {
 
     fn confinement(&self) -> Confinement {
         Confinement::Jailed
+    }
+
+    fn grants_nothing(&self) -> Option<&str> {
+        Some(GRANTS_NOTHING)
     }
 
     fn limit(&self, asked: Duration) -> Duration {
@@ -78,10 +93,29 @@ impl CommandRunner for DockerRunner {
             let project = Workspace::Project(command.root.clone());
             let mut finished = self.warm.run(project, job, cancel).await.map_err(failed)?;
             finished.isolation = "docker (read-only)".into();
+            finished.missing = missing(&finished);
             Ok(finished)
         }
         .boxed()
     }
+}
+
+/// What a command seems to have failed for, by its own words. That nobody can grant it is said with it.
+fn missing(finished: &Finished) -> Vec<Missing> {
+    if finished.end == End::Exited(0) {
+        return Vec::new();
+    }
+    let mut found: Vec<Missing> = Vec::new();
+    for line in [finished.stderr.text(), finished.stdout.text()].iter().flat_map(|text| text.lines()) {
+        let lower = line.to_lowercase();
+        let Some((_, permission)) = LACKED.iter().find(|(words, _)| lower.contains(words)) else { continue };
+        if !found.iter().any(|known| known.permission == *permission) {
+            let line: String = line.trim().chars().take(200).collect();
+            let because = format!("{line} (do not ask for it: {GRANTS_NOTHING})");
+            found.push(Missing { permission: *permission, because });
+        }
+    }
+    found
 }
 
 /// Something to be run in a container.

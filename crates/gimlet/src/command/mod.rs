@@ -204,6 +204,11 @@ pub trait CommandRunner: Send + Sync {
     /// Whether permissions are enforced here, on this machine, now.
     fn confinement(&self) -> Confinement;
 
+    /// Why no command gets more here than every command has, whoever agrees; none where it can.
+    fn grants_nothing(&self) -> Option<&str> {
+        None
+    }
+
     /// How long a command may really run that asks for so long.
     fn limit(&self, asked: Duration) -> Duration {
         asked
