@@ -9,6 +9,7 @@ mod proposals;
 mod quote;
 mod read;
 mod render;
+mod scratch;
 mod seek;
 mod tested;
 mod text;

@@ -16,6 +16,7 @@ use gimlet::command::{
 use gimlet::patch::{Draft, FileChange, PatchValidator, Validated, ValidationError};
 use tokio_util::sync::CancellationToken;
 
+use super::scratch::Scratch;
 use crate::root::Root;
 use crate::walk::{FileGlob, files};
 
@@ -77,8 +78,7 @@ impl PatchValidator for TestedValidator {
         async move {
             let checked = self.inner.validate(draft, cancel).await?;
             let unavailable = |why: String| ValidationError::Unavailable { by: self.name.clone(), why };
-            let scratch = tempfile::Builder::new().prefix("gimlet-tests-").tempdir();
-            let scratch = scratch.map_err(|error| unavailable(error.to_string()))?;
+            let scratch = Scratch::new("gimlet-tests-").map_err(|error| unavailable(error.to_string()))?;
             // The folder around it is closed to everybody else; a container gets this one alone.
             let folder = scratch.path().join("files");
             let (root, changes) = (self.root.clone(), draft.changes.to_vec());

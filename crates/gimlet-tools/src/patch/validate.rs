@@ -11,6 +11,7 @@ use gimlet::command::{End, Environment};
 use gimlet::patch::{Draft, FileChange, PatchValidator, Validated, ValidationError};
 use tokio_util::sync::CancellationToken;
 
+use super::scratch::Scratch;
 use crate::command::{Capture, Process, execute};
 use crate::git::{NOT_FOUND, guarded};
 
@@ -40,7 +41,7 @@ impl PatchValidator for ScratchValidator {
     ) -> BoxFuture<'a, Result<Validated, ValidationError>> {
         async move {
             let unavailable = |error: io::Error| no_check(error.to_string());
-            let scratch = tempfile::Builder::new().prefix("gimlet-patch-").tempdir().map_err(unavailable)?;
+            let scratch = Scratch::new("gimlet-patch-").map_err(unavailable)?;
             let (files, patch) = (scratch.path().join("files"), scratch.path().join("patch.diff"));
             copy(&files, draft.changes).map_err(unavailable)?;
             fs::write(&patch, draft.diff).map_err(unavailable)?;
