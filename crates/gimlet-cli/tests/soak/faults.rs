@@ -1,192 +1,186 @@
-//! What goes wrong, and the parts of a run's surroundings through which it does.
+//! What goes wrong, exactly how, and when. All chances of a fault are its own and come from the seed; what it hits
+//! depends on how far the run has come by then.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::future::pending;
+use std::path::Path;
 
-use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt};
-use gimlet::context::Window;
-use gimlet::event::Event;
-use gimlet::ids::{Clock, RunId, SystemClock};
-use gimlet::model::{Model, ModelError, ModelStream, Request};
-use gimlet::store::{BlobId, Store, StoreError};
-use gimlet_store::FileStore;
-use jiff::Timestamp;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::sync::Notify;
+use gimlet::event::ActionFormat;
 
-/// What happens once a run's log has grown by so many events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::surroundings::Surroundings;
+
+/// Bytes that a full disk still takes are fewer than these.
+const ROOM: u64 = 400;
+/// Most replies in a row that fail.
+const REPLIES: usize = 3;
+/// Most pieces of a reply before it breaks off.
+const PIECES: usize = 3;
+/// Farthest the clock jumps, in hours.
+const HOURS: i64 = 25;
+
+/// What each stands for; [`Fault::exactly`] says what is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// The program dies.
     Crash,
-    /// The machine dies: what was not synced may be gone, to the byte.
+    /// The machine dies.
     PowerCut,
     /// The disk takes nothing more.
     DiskFull,
-    /// The Python worker is killed.
-    WorkerKilled,
     /// The model's server fails, at once or in the middle of a reply.
     ModelFails,
-    /// The clock of the wall jumps, either way.
+    /// Someone sets the clock.
     ClockJumps,
+    /// The interpreter dies.
+    WorkerKilled,
+    /// The process dies that makes interpreters, and they with it.
+    NestKilled,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 6] = [
+    pub(crate) const ALL: [Fault; 7] = [
         Fault::Crash,
         Fault::PowerCut,
         Fault::DiskFull,
-        Fault::WorkerKilled,
         Fault::ModelFails,
         Fault::ClockJumps,
+        Fault::WorkerKilled,
+        Fault::NestKilled,
     ];
 
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn plural(self) -> &'static str {
         match self {
             Fault::Crash => "crashes",
             Fault::PowerCut => "power cuts",
             Fault::DiskFull => "full disks",
-            Fault::WorkerKilled => "workers killed",
             Fault::ModelFails => "model failures",
             Fault::ClockJumps => "clock jumps",
+            Fault::WorkerKilled => "workers killed",
+            Fault::NestKilled => "nests killed",
         }
     }
-}
 
-/// The durable log, which remembers what it acknowledged and rings when it has grown to a number of events.
-pub(crate) struct Watched {
-    pub(crate) inner: FileStore,
-    ring_at: AtomicU64,
-    pub(crate) bell: Notify,
-    acknowledged: Arc<Mutex<Acknowledged>>,
-}
-
-/// Last events of which the run was told that they are safe.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Acknowledged {
-    /// From the death of this process.
-    pub(crate) event: u64,
-    /// From the death of the machine.
-    pub(crate) barrier: u64,
-}
-
-impl Acknowledged {
-    /// What both say.
-    pub(crate) fn and(self, other: Acknowledged) -> Acknowledged {
-        Acknowledged { event: self.event.max(other.event), barrier: self.barrier.max(other.barrier) }
-    }
-}
-
-impl Watched {
-    pub(crate) fn new(inner: FileStore, ring_at: u64) -> Self {
-        Watched { inner, ring_at: AtomicU64::new(ring_at), bell: Notify::new(), acknowledged: Arc::default() }
-    }
-
-    pub(crate) fn acknowledged(&self) -> Acknowledged {
-        *self.acknowledged.lock().unwrap()
-    }
-}
-
-impl Store for Watched {
-    fn append(&self, event: &Event) -> BoxFuture<'_, Result<(), StoreError>> {
-        let (seq, barrier) = (event.seq, event.is_barrier());
-        let written = self.inner.append(event);
-        if seq == self.ring_at.load(Ordering::Relaxed) {
-            self.bell.notify_one();
-        }
-        async move {
-            written.await?;
-            let mut told = self.acknowledged.lock().unwrap();
-            *told = told.and(Acknowledged { event: seq, barrier: if barrier { seq } else { 0 } });
-            Ok(())
-        }
-        .boxed()
-    }
-
-    fn load(&self, run: &RunId) -> BoxFuture<'_, Result<Vec<Event>, StoreError>> {
-        self.inner.load(run)
-    }
-
-    fn put<'a>(&'a self, bytes: &'a [u8]) -> BoxFuture<'a, Result<BlobId, StoreError>> {
-        self.inner.put(bytes)
-    }
-
-    fn get<'a>(&'a self, blob: &'a BlobId) -> BoxFuture<'a, Result<Vec<u8>, StoreError>> {
-        self.inner.get(blob)
-    }
-}
-
-/// A model whose next replies break off after so many pieces.
-pub(crate) struct Flaky {
-    pub(crate) inner: Arc<dyn Model>,
-    pub(crate) breaks: Mutex<Vec<usize>>,
-}
-
-impl Model for Flaky {
-    fn id(&self) -> &str {
-        self.inner.id()
-    }
-
-    fn window(&self) -> Option<Window> {
-        self.inner.window()
-    }
-
-    fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
-        async move {
-            let pieces = self.breaks.lock().unwrap().pop();
-            let stream = self.inner.stream(request).await?;
-            match pieces {
-                None => Ok(stream),
-                Some(0) => Err(ModelError::Server { status: 503, message: "busy".into(), retry_after: None }),
-                Some(pieces) => Ok(stream.take(pieces).boxed()),
+    /// What is done, and when it counts as having struck, for whoever wonders how real it is.
+    pub(crate) fn exactly(self) -> String {
+        match self {
+            Fault::Crash => {
+                "the run's future is dropped where it waits, its store and nest with it; the process \
+                 that holds them lives on"
+                    .to_owned()
             }
+            Fault::PowerCut => {
+                "a crash, then the log is cut at a random byte behind its last acknowledged barrier; \
+                 other files stay whole; counts if bytes were lost"
+                    .to_owned()
+            }
+            Fault::DiskFull => format!(
+                "RLIMIT_FSIZE at the log's length and up to {} bytes more, until the run stops: EFBIG, not ENOSPC, \
+                 and the log alone is long enough to meet it; counts if an event was refused",
+                ROOM - 1
+            ),
+            Fault::ModelFails => format!(
+                "the next 1 to {REPLIES} replies are refused with status 503 or break off after 1 to {PIECES} \
+                 pieces; counts if one did"
+            ),
+            Fault::ClockJumps => format!(
+                "the run's wall clock is set up to {HOURS} h forward or back, while elapsed time goes on; counts if \
+                 it was read afterwards"
+            ),
+            Fault::WorkerKilled => "SIGKILL to the workers that the nest has forked".to_owned(),
+            Fault::NestKilled => "SIGKILL to the nest, then to the workers that it has forked".to_owned(),
         }
-        .boxed()
+    }
+
+    /// Whether a run that acts like this has what it takes to be hit.
+    fn can_meet(self, action: ActionFormat) -> bool {
+        match self {
+            Fault::WorkerKilled | Fault::NestKilled => action == ActionFormat::Code,
+            Fault::Crash | Fault::PowerCut | Fault::DiskFull | Fault::ModelFails | Fault::ClockJumps => true,
+        }
+    }
+
+    /// Whether the program does not live on.
+    pub(crate) fn is_deadly(self) -> bool {
+        match self {
+            Fault::Crash | Fault::PowerCut => true,
+            Fault::DiskFull
+            | Fault::ModelFails
+            | Fault::ClockJumps
+            | Fault::WorkerKilled
+            | Fault::NestKilled => false,
+        }
     }
 }
 
-/// A clock that someone sets while the run goes on.
-#[derive(Default)]
-pub(crate) struct Jumpy {
-    inner: SystemClock,
-    offset_s: AtomicI64,
+/// A fault that waits for its moment in one attempt at a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Blow {
+    pub(crate) fault: Fault,
+    /// After how many events of the attempt.
+    pub(crate) after: u64,
+    /// Its own, so that it is dealt in the same way whatever other blows came to.
+    chance: fastrand::Rng,
 }
 
-impl Jumpy {
-    pub(crate) fn jump(&self, seconds: i64) {
-        self.offset_s.fetch_add(seconds, Ordering::Relaxed);
+impl Blow {
+    pub(crate) fn new(action: ActionFormat, chance: &mut fastrand::Rng) -> Blow {
+        let possible: Vec<Fault> = Fault::ALL.into_iter().filter(|fault| fault.can_meet(action)).collect();
+        let fault = chance.choice(possible).unwrap();
+        Blow { fault, after: chance.u64(2..20), chance: chance.fork() }
+    }
+
+    /// Whether there was something to strike at.
+    fn strike(&mut self, around: &Surroundings<'_>) -> bool {
+        let chance = &mut self.chance;
+        match self.fault {
+            Fault::Crash | Fault::PowerCut => {}
+            Fault::DiskFull => {
+                let length = std::fs::metadata(&around.log).unwrap().len();
+                around.disk.fill(length + chance.u64(0..ROOM));
+            }
+            Fault::ModelFails => {
+                let replies = chance.usize(1..=REPLIES);
+                around.model.fail((0..replies).map(|_| chance.usize(0..=PIECES)).collect());
+            }
+            Fault::ClockJumps => around.clock.jump(chance.i64(-HOURS * 3600..=HOURS * 3600)),
+            Fault::WorkerKilled => return around.family.kill_workers() > 0,
+            Fault::NestKilled => return around.family.kill_nests() > 0,
+        }
+        true
+    }
+
+    /// Whether the run has met what was struck at.
+    pub(crate) fn was_felt(&self, around: &Surroundings<'_>) -> bool {
+        match self.fault {
+            Fault::DiskFull => around.store.has_refused(),
+            Fault::ModelFails => around.model.has_failed(),
+            Fault::ClockJumps => around.clock.was_read(),
+            Fault::Crash | Fault::PowerCut | Fault::WorkerKilled | Fault::NestKilled => true,
+        }
+    }
+
+    /// Takes away the end of a log that was never synced, from somewhere in it on; no blow if there is none.
+    pub(crate) fn cut(mut self, log: &Path, synced: u64) -> Option<Blow> {
+        let bytes = std::fs::read(log).unwrap();
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n').take(synced as usize);
+        let safe: usize = lines.map(<[u8]>::len).sum();
+        if safe == bytes.len() {
+            return None;
+        }
+        let length = self.chance.usize(safe..bytes.len());
+        let file = std::fs::OpenOptions::new().write(true).open(log).unwrap();
+        file.set_len(length as u64).unwrap();
+        Some(self)
     }
 }
 
-impl Clock for Jumpy {
-    fn now(&self) -> Timestamp {
-        let offset = jiff::SignedDuration::from_secs(self.offset_s.load(Ordering::Relaxed));
-        self.inner.now().checked_add(offset).unwrap()
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.inner.elapsed()
-    }
-}
-
-/// While it lives, this process can make no file longer than so many bytes: the write that would is cut short and the
-/// next one refused, as on a full disk.
-pub(crate) struct FullDisk {
-    before: Rlimit,
-}
-
-impl FullDisk {
-    pub(crate) fn beyond(bytes: u64) -> FullDisk {
-        let before = getrlimit(Resource::Fsize);
-        setrlimit(Resource::Fsize, Rlimit { current: Some(bytes), maximum: before.maximum }).unwrap();
-        FullDisk { before }
-    }
-}
-
-impl Drop for FullDisk {
-    fn drop(&mut self) {
-        setrlimit(Resource::Fsize, self.before).unwrap();
+/// Waits for the blow's moment and strikes; if there is nothing yet that it could hit, again at every event. Without a
+/// blow it is waited for ever.
+pub(crate) async fn fall(blow: Option<Blow>, around: &Surroundings<'_>) -> Blow {
+    let Some(mut blow) = blow else { return pending().await };
+    loop {
+        around.store.bell.notified().await;
+        if blow.strike(around) {
+            return blow;
+        }
     }
 }
