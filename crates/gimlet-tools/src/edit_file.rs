@@ -13,6 +13,7 @@ use crate::apply_patch::{self, Output, apply};
 use crate::blocking::blocking;
 use crate::code;
 use crate::patch::{PatchEntry, Patches, Proposal, propose_texts, text_of};
+use crate::propose_patch_unified::manner;
 use crate::root::Root;
 
 /// The tool.
@@ -71,7 +72,7 @@ impl TypedTool for EditFile {
     type Output = Output;
 
     fn manner(&self) -> Manner {
-        Manner { parallel: false, ..Manner::default() }
+        Manner { parallel: false, ..manner() }
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {

@@ -492,6 +492,15 @@ pub(crate) fn has_python() -> bool {
 }
 
 #[test]
+fn git_works_though_the_home_is_closed() {
+    for scene in scenes() {
+        fs::write(scene.path("home/.gitconfig"), "[user]\n\tname = Somebody\n").unwrap();
+        let looked = scene.run("git init -q src/r && git -C src/r status --short");
+        assert_eq!(looked["exit"], 0, "{} as {:?}: {looked}", scene.jail, scene.user);
+    }
+}
+
+#[test]
 fn memory_and_processes_have_limits() {
     for scene in scenes().into_iter().filter(|_| has_python()) {
         fs::write(scene.path("project/src/hog.py"), "import time\nx = b'x' * (700 << 20)\ntime.sleep(60)")

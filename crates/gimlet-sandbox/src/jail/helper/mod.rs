@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use gimlet::command::{Network, Profile};
+use gimlet::command::{GitFolder, Network, Profile};
 use rustix::process::Resource;
 
 use self::aside::Watched;
@@ -321,6 +321,10 @@ fn locked_in(errand: &Errand, argv: (&OsString, &[OsString]), scratch: &Scratch)
     command.args(arguments).env("TMPDIR", scratch.temporary()).env_remove(WORD);
     if order.permissions.profile == Profile::ReadOnly {
         command.env("PYTHONDONTWRITEBYTECODE", "1");
+    }
+    if order.permissions.git == GitFolder::ReadOnly {
+        // Closed like the rest of the home, and git gives up at a file that is there and may not be read.
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
     }
     for name in &order.unset {
         command.env_remove(name);
