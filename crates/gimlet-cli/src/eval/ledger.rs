@@ -16,6 +16,9 @@ use crate::args::WritingArgs;
 use crate::config::shown;
 use crate::exit::UsageError;
 
+/// This program among those that are tried.
+pub(crate) const OWN: &str = "gimlet";
+
 /// Who is tried.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Contender {
@@ -90,6 +93,9 @@ struct Stamp {
     suite: String,
     digest: String,
     version: String,
+    /// SHA-256 of the program that tries, where it is this one.
+    #[serde(default)]
+    program: Option<String>,
     temperature: Option<f32>,
     max_tokens: Option<u32>,
     #[serde(default)]
@@ -163,6 +169,7 @@ fn stamp(folder: &Path, suite: &Suite, writer: &Writer<'_>) -> anyhow::Result<()
         suite: suite.name.clone(),
         digest: suite.digest.clone(),
         version: env!("CARGO_PKG_VERSION").into(),
+        program: None,
         temperature: None,
         max_tokens: None,
         timeout: None,
@@ -170,6 +177,8 @@ fn stamp(folder: &Path, suite: &Suite, writer: &Writer<'_>) -> anyhow::Result<()
     if let Writer::Trying { writing, timeout } = writer {
         (ours.temperature, ours.max_tokens) = (writing.temperature, writing.max_tokens);
         ours.timeout = *timeout;
+        let program = std::fs::read(std::env::current_exe()?).context("cannot read this program")?;
+        ours.program = Some(gimlet::digest::digest(&program));
     }
     let Some(bytes) = crate::config::read_small(&path)? else {
         std::fs::write(&path, serde_json::to_vec_pretty(&ours)?)?;
@@ -179,7 +188,7 @@ fn stamp(folder: &Path, suite: &Suite, writer: &Writer<'_>) -> anyhow::Result<()
         serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", shown(&path)))?;
     let differs = [
         ("the suite, or a file of it,", ours.digest != theirs.digest || ours.suite != theirs.suite),
-        ("the version of this program", ours.version != theirs.version),
+        ("the version of this program", ours.version != theirs.version || ours.program != theirs.program),
         ("--temperature", ours.temperature != theirs.temperature),
         ("--max-tokens", ours.max_tokens != theirs.max_tokens),
         ("--timeout", ours.timeout != theirs.timeout),

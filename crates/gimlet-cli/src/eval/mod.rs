@@ -103,7 +103,7 @@ fn tries<'a>(args: &EvalArgs, tasks: &[&'a Task]) -> Vec<(Try, &'a Task)> {
         for model in models {
             for action in &args.action {
                 let contender = Contender {
-                    agent: "gimlet".into(),
+                    agent: ledger::OWN.into(),
                     model: model.clone(),
                     action: action.name().to_owned(),
                 };

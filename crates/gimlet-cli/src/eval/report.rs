@@ -211,6 +211,7 @@ fn word(value: &impl Serialize) -> String {
 fn cells(row: &Row) -> [String; COLUMNS.len()] {
     let score = &row.score;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let counted = |count: Option<u32>| count.map_or("–".to_owned(), |count| count.to_string());
     let Contender { agent, model, action } = &row.contender;
     let agent = if row.part.is_empty() { agent.clone() } else { format!("{agent}, {}", row.part) };
     [
@@ -227,7 +228,7 @@ fn cells(row: &Row) -> [String; COLUMNS.len()] {
         format!("{:.0}", score.tokens_out),
         format!("{:.1}", score.seconds),
         percent(score.parse_failures),
-        score.loops.to_string(),
-        score.approvals.to_string(),
+        counted(score.loops),
+        counted(score.approvals),
     ]
 }

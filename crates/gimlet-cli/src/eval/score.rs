@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::ledger::{Contender, Record};
+use super::ledger::{Contender, OWN, Record};
 
 /// Standard deviations of an interval that holds the true share in 95 of 100 cases.
 const Z: f64 = 1.959_964;
@@ -20,7 +20,7 @@ pub(crate) struct Score {
     pub(crate) passed: usize,
     /// Their share.
     pub(crate) rate: f64,
-    /// Between which shares the true one lies, with a certainty of 95 %.
+    /// Between which shares the true one lies, with a certainty of 95 % if no try resembled another.
     pub(crate) interval: Interval,
     /// The share of tasks that passed every time.
     pub(crate) worst: f64,
@@ -32,10 +32,10 @@ pub(crate) struct Score {
     pub(crate) seconds: f64,
     /// The share of replies nothing of which could be used.
     pub(crate) parse_failures: f64,
-    /// Sums over all tries.
-    pub(crate) loops: u32,
-    pub(crate) approvals: u32,
-    pub(crate) refused: u32,
+    /// Sums over all tries; none for another program, which does not tell them.
+    pub(crate) loops: Option<u32>,
+    pub(crate) approvals: Option<u32>,
+    pub(crate) refused: Option<u32>,
     pub(crate) broken: usize,
 }
 
@@ -78,6 +78,9 @@ impl Score {
         let mean =
             |of: fn(&Record) -> f64| records.iter().map(|record| of(record)).sum::<f64>() / tries as f64;
         let sum = |of: fn(&Record) -> u32| records.iter().map(|record| of(record)).sum::<u32>();
+        let own = |of: fn(&Record) -> u32| {
+            records.iter().all(|record| record.attempt.contender.agent == OWN).then(|| sum(of))
+        };
         let replies = sum(|record| record.transcript.replies);
         let failures = sum(|record| record.transcript.parse_failures);
         Some(Score {
@@ -92,9 +95,9 @@ impl Score {
             tokens_out: mean(|record| record.transcript.tokens.output as f64),
             seconds: median(records.iter().map(|record| record.transcript.seconds).collect()),
             parse_failures: f64::from(failures) / f64::from(replies.max(1)),
-            loops: sum(|record| record.transcript.loops),
-            approvals: sum(|record| record.transcript.approvals),
-            refused: sum(|record| record.transcript.refused),
+            loops: own(|record| record.transcript.loops),
+            approvals: own(|record| record.transcript.approvals),
+            refused: own(|record| record.transcript.refused),
             broken: records.iter().filter(|record| record.transcript.error.is_some()).count(),
         })
     }
@@ -144,6 +147,9 @@ pub(crate) fn rows<P: Ord>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::ledger::Try;
+    use crate::eval::suite::{Level, Split};
+    use crate::eval::transcript::Transcript;
 
     /// Against published values (Newcombe 1998, and the rule of three's exact bounds).
     #[test]
@@ -160,6 +166,46 @@ mod tests {
         }
         assert_eq!(wilson(3, 3).high, 1.0);
         assert_eq!(wilson(0, 0), Interval { low: 0.0, high: 1.0 });
+    }
+
+    fn tried(agent: &str, task: &str, repetition: u32, passed: bool) -> Record {
+        let contender = Contender { agent: agent.into(), model: "m".into(), action: "tools".into() };
+        let (seconds, steps) = (f64::from(repetition), 3 * repetition);
+        Record {
+            attempt: Try { contender, task: task.into(), repetition },
+            group: "find".into(),
+            level: Level::Easy,
+            split: Split::Tuning,
+            passed,
+            checks: Vec::new(),
+            transcript: Transcript {
+                replies: 4,
+                parse_failures: 1,
+                loops: 2,
+                approvals: 3,
+                seconds,
+                steps,
+                ..Transcript::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_task_counts_every_time_only_if_no_try_of_it_failed() {
+        let tries = |agent: &str| {
+            [("a", 1, true), ("a", 2, true), ("b", 1, true), ("b", 2, false)]
+                .map(|(task, repetition, passed)| tried(agent, task, repetition, passed))
+        };
+        let score = Score::of(tries(OWN).iter()).unwrap();
+        assert_eq!((score.tasks, score.tries, score.passed), (2, 4, 3));
+        assert_eq!((score.rate, score.worst, score.seconds, score.steps), (0.75, 0.5, 1.5, 4.5));
+        assert_eq!(
+            (score.parse_failures, score.loops, score.approvals, score.refused),
+            (0.25, Some(8), Some(12), Some(0))
+        );
+        let other = Score::of(tries("another").iter()).unwrap();
+        assert_eq!((other.worst, other.loops, other.approvals), (0.5, None, None));
+        assert_eq!(Score::of([].iter()), None);
     }
 
     #[test]

@@ -16,7 +16,9 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("README.md", "cargo demo", "CI runs each of these as a part of its own"),
     ("README.md", "cargo install", "compiles everything; CI installs from a clone"),
     ("bench/README.md", "bench/peers", "takes minutes; `bench/run --quick` is a test"),
-    ("docs/evaluation.md", "", "needs a model; the shipped suite and its reports are tested in eval.rs"),
+    ("docs/evaluation.md", "gimlet eval eval/basic -m", "needs a model that can do the tasks"),
+    ("docs/evaluation.md", "name = \"mine\"", "no settings but a suite; `--check` proves the shipped one"),
+    ("docs/evaluation.md", "TIMEOUT=80 eval/real-run", "needs a model and an hour"),
     ("docs/fuzzing.md", "cargo install cargo-fuzz", "needs a nightly compiler and ten minutes"),
     ("docs/fuzzing.md", "cargo soak", "takes a minute; short runs of the targets are tests"),
     ("docs/install.md", "cargo install", "compiles everything; CI installs from a clone"),
@@ -92,6 +94,7 @@ fn run(page: &str, block: &str) -> Said {
     let example = fs::read_to_string(repository().join("examples/cognitive.toml")).unwrap();
     let example = example.replace("ollama_chat/qwen3:4b", &model).replace("ollama_chat/qwen3:14b", &model);
     fs::write(examples.join("cognitive.toml"), example).unwrap();
+    std::os::unix::fs::symlink(repository().join("eval"), project.repo.path().join("eval")).unwrap();
     let collector = OtlpCollector::start();
 
     let before = BEFORE.iter().filter(|(of, _)| *of == page).map(|(_, text)| *text);

@@ -9,7 +9,7 @@ use gimlet_models::Script;
 use gimlet_testkit::ModelServer;
 use serde_json::{Value, json};
 
-use crate::support::{Project, Said};
+use crate::support::{Project, Said, has_python};
 
 /// A suite of three tasks: a question, a change, and something that must not be done.
 const SUITE: &str = r#"
@@ -474,22 +474,25 @@ async fn a_server_that_is_not_there_is_nobodys_failure() {
 fn the_pages_tables_are_those_of_the_kept_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/evaluation.md")).unwrap();
-    let suite = root.join("eval/basic");
     let project = Project::new();
-    for name in ["tuning-0", "held-out-3"] {
-        let results = root.join(format!("eval/results/{name}.jsonl"));
-        let args = ["eval", suite.to_str().unwrap(), "--markdown", "--report", results.to_str().unwrap()];
-        let said = project.say(&args);
-        assert_eq!(said.code, 0, "{}", said.stderr);
-        let command = format!("`gimlet eval eval/basic --markdown --report eval/results/{name}.jsonl`:\n\n");
-        let (_, shown) = page.split_once(command.as_str()).unwrap();
+    let mut tables = 0;
+    for told in page.split("\n`gimlet ").skip(1) {
+        let Some((command, shown)) = told.split_once("`:\n\n").filter(|(command, _)| !command.contains('`'))
+        else {
+            continue;
+        };
+        let place = |word: &str| match word.strip_prefix("eval/") {
+            Some(_) => root.join(word).display().to_string(),
+            None => word.to_owned(),
+        };
+        let args: Vec<String> = command.split(' ').map(place).collect();
+        let said = project.say(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(said.code, 0, "{command}: {}", said.stderr);
         let rest = shown.strip_prefix(said.stdout.as_str());
-        assert!(
-            rest.is_some_and(|rest| rest.starts_with('\n')),
-            "the page shows not {name}:\n{}",
-            said.stdout
-        );
+        assert!(rest.is_some_and(|rest| rest.starts_with('\n')), "`gimlet {command}` says:\n{}", said.stdout);
+        tables += 1;
     }
+    assert!(tables >= 2, "the page shows tables");
 }
 
 #[test]
@@ -501,5 +504,5 @@ fn the_shipped_suite_is_sound() {
     let tasks = said.stdout.lines().filter(|line| line.starts_with('✓')).count();
     let unproven = said.stdout.lines().filter(|line| line.starts_with('–')).count();
     assert!(tasks + unproven >= 25, "{}", said.stdout);
-    assert_eq!(unproven, 0, "every task has a reference solution: {}", said.stdout);
+    assert!(unproven == 0 || !has_python(), "every task has a reference solution: {}", said.stdout);
 }

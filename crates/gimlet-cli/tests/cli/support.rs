@@ -112,6 +112,13 @@ impl Said {
     }
 }
 
+/// Whether there is a Python for those tests whose projects are written in it; CI has one.
+pub(crate) fn has_python() -> bool {
+    let there = Command::new("python3").arg("--version").output().is_ok();
+    assert!(there || std::env::var_os("CI").is_none(), "Python is needed on CI");
+    there
+}
+
 /// An entry that gives a model of a scripted server a name.
 pub(crate) fn named_model(name: &str, url: &str, more: &str) -> String {
     format!("[models.{name}]\nid = \"openai/small\"\napi_base = \"{url}\"\n{more}")
