@@ -253,9 +253,10 @@ class Session:
             self.stop("time")
 
     def stop(self, reason):
-        self.reason = self.reason or reason
-        if self.running:
+        # Once: code that asks for it again and again would put the next signal off for ever.
+        if self.running and not self.reason:
             signal.setitimer(signal.ITIMER_REAL, INSIST, INSIST)
+        self.reason = self.reason or reason
         raise Stop
 
     def printed(self, stream, text):
