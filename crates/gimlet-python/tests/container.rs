@@ -237,7 +237,7 @@ else:
     assert_eq!(run(&mut *session, "'second'").await.value(), "'second'");
     let pool = "import multiprocessing
 def work(n):
-    print('at', n)
+    print(f'at {n};', end='')
     return n * n
 context = multiprocessing.get_context('fork')
 print('begin')
