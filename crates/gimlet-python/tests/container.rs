@@ -241,10 +241,8 @@ def work(n):
     return n * n
 context = multiprocessing.get_context('fork')
 print('begin')
-pool = context.Pool(2)
-squares = pool.map(work, range(4))
-pool.close()
-pool.join()
+with context.Pool(2) as pool:
+    squares = pool.map(work, range(4))
 squares";
     let outcome = run(&mut *session, pool).await;
     assert_eq!(outcome.value(), "[0, 1, 4, 9]");
