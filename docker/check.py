@@ -17,7 +17,7 @@ try:
             os.chmod(path, file["mode"] & 0o777)
         words = ["git", "apply", "--check", "--whitespace=nowarn", "-"]
         code = subprocess.run(words, cwd=folder, input=draft["diff"].encode()).returncode
-except OSError as error:
+except Exception as error:
     print(error, file=sys.stderr)
     code = 3
 sys.exit(code)

@@ -219,6 +219,7 @@ class Session:
         self.lock = threading.RLock()
         self.running = self.forked = False
         self.stream, self.waiting, self.sent = "stdout", "", 0.0
+        self.begun = {}
         self.files = dict(zip(("stdout", "stderr"), files))
         self.taken = dict.fromkeys(self.files, 0)
         self.renew()
@@ -245,7 +246,7 @@ class Session:
 
     def fork(self):
         """In a process that the code has forked, which must not speak in its parent's name."""
-        self.lock, self.forked, self.running = threading.RLock(), True, False
+        self.lock, self.forked, self.running, self.begun = threading.RLock(), True, False, {}
 
     def interrupt(self, *_):
         # A frame that is on its way is sent whole first: the signal comes again.
@@ -261,7 +262,7 @@ class Session:
 
     def printed(self, stream, text):
         if self.forked:
-            os.write(1 if stream == "stdout" else 2, text.encode("utf-8", "replace"))
+            self.write_lines(stream, text)
             return
         with self.lock:
             if self.reason:
@@ -271,6 +272,18 @@ class Session:
             due = time.monotonic() - self.sent >= GATHER or len(self.waiting) >= GATHER_CHARACTERS
             if due and self.waiting.endswith("\n"):
                 self.send_waiting()
+
+    def write_lines(self, stream, text):
+        """What a forked process prints, a line at a time: pieces of lines would mix with those of other processes."""
+        with self.lock:
+            text = self.begun.pop(stream, "") + text
+            end = text.rfind("\n") + 1
+            if len(text) - end < GATHER_CHARACTERS:
+                text, self.begun[stream] = text[:end], text[end:]
+            self.write_out(stream, text)
+
+    def write_out(self, stream, text):
+        os.write(1 if stream == "stdout" else 2, text.encode("utf-8", "replace"))
 
     def put(self, stream, text):
         kept = text[: self.left]
@@ -290,10 +303,12 @@ class Session:
                 self.put(stream, part.decode("utf-8", "replace"))
 
     def flush(self):
-        if not self.forked:
-            with self.lock:
+        with self.lock:
+            if not self.forked:
                 self.gather()
                 self.send_waiting()
+            while self.begun:
+                self.write_out(*self.begun.popitem())
 
     def send_waiting(self):
         """Sends what was printed; a loop may print a hundred thousand lines, so a few wait for each other."""
@@ -390,6 +405,7 @@ class Session:
         failed = end is None or end["end"] == "raised"
         if end and failed and end["kind"] != "SystemExit":
             self.printed("stderr", end["traceback"])
+        self.flush()
         os._exit(int(failed))
 
     def ended(self, number, end, line):
@@ -603,6 +619,14 @@ def conceal(whether):
         return False
 
 
+def stand_apart():
+    """Closes the first process to everything that will run beside it, and only then lets the parent go on: who reached this
+    process's input before could hold it open, and with it the container."""
+    if not conceal(True):
+        sys.exit("its Python lacks ctypes, without which what runs in a container could keep it alive")
+    os.write(1, b"apart\n")
+
+
 def guard(child, channel=None, errors=None):
     """The container's first process: when it ends, everything ends. It ends when its input closes or its child does.
 
@@ -666,7 +690,8 @@ def stand_in():
 
 def main():
     asked = sys.argv[1] if len(sys.argv) > 1 else "0"
-    concealed = os.getpid() != 1 or conceal(True)
+    if os.getpid() == 1:
+        stand_apart()
     if asked == "wait":
         guard(None)
     files = stand_in(), stand_in()
@@ -688,8 +713,6 @@ def main():
     missing = unpack(pipe, length) if length else ""
     gaps = ", ".join(filter(None, [missing, *sys.argv[2:]]))
     weaknesses = [f"{WORKSPACE} does not hold the whole project: {gaps}"] if gaps else []
-    if not concealed:
-        weaknesses.append("code can keep its container alive: the image's Python has no ctypes to prevent it")
     session = Session(pipe, files, pipe.receive())
     pipe.send(type="ready", weaknesses=weaknesses)
     try:

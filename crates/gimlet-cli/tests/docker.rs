@@ -8,8 +8,14 @@
     reason = "a test fails by panicking; support is shared"
 )]
 
+#[path = "docker/images.rs"]
+mod images;
 #[path = "docker/loose.rs"]
 mod loose;
+#[path = "docker/patches.rs"]
+mod patches;
+#[path = "docker/runner.rs"]
+mod runner;
 #[path = "cli/support.rs"]
 mod support;
 
@@ -90,8 +96,10 @@ impl Project {
     }
 
     /// A run whose command sleeps in a container, and the container's id.
-    fn asleep(&self) -> (Child, String) {
-        let model = self.inner.script(SLEEPS);
+    fn asleep(&self, cmd: &str) -> (Child, String) {
+        let cmd = json!(cmd);
+        let script = format!("[[reply]]\ncalls = [{{ name = \"run_cmd\", args = {{ cmd = {cmd} }} }}]\n");
+        let model = self.inner.script(&script);
         let args = ["--model", &model, "what is wrong?", "--approve", "all", "--sandbox", "docker"];
         let parent = self.gimlet(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
@@ -163,6 +171,19 @@ print(read('cpu.stat'))
 print('used', sum(os.times()[:4]) / (time.monotonic() - begun))
 ";
 
+/// Tries to make a file in every folder there is.
+const WRITABLE: &str = "import os
+found = []
+for folder, names, _ in os.walk('/'):
+    names[:] = [name for name in names if folder != '/' or name not in ('proc', 'sys')]
+    try:
+        os.close(os.open(f'{folder}/probe', os.O_CREAT | os.O_WRONLY))
+        room = os.statvfs(folder)
+        found.append((folder, room.f_blocks * room.f_frsize >> 20))
+    except OSError:
+        pass
+print(sorted(found))";
+
 /// One test, because containers of one would be left-overs to another.
 #[test]
 #[ignore = "needs a Docker engine"]
@@ -203,13 +224,28 @@ fn every_limit_bites_and_nothing_is_left() {
         text(&result).lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok());
     assert!(throttled.is_some_and(|times| times > 0), "{result}");
 
-    let result = python("import socket\nsocket.create_connection(('1.1.1.1', 53), 3)");
-    assert!(text(&result).contains("Network is unreachable"), "{result}");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let result = python(&format!(
+        "import socket\nprint([name for _, name in socket.if_nameindex()])\nfor to in [('192.0.2.1', 53), ('127.0.0.1', {port})]:\n    try: socket.create_connection(to, 3)\n    except OSError as error: print(error.strerror)"
+    ));
+    assert_eq!(text(&result), "['lo']\nNetwork is unreachable\nConnection refused\n", "{result}");
+    assert!(listener.accept().is_err(), "the machine's own addresses are not there");
 
     for place in ["/x", "/etc/x", "/usr/x", "/workspace/x"] {
         let result = python(&format!("open('{place}', 'w')"));
         assert!(text(&result).contains("Read-only file system"), "{place}: {result}");
     }
+    // The rest is the container's own memory, which counts as such.
+    assert_eq!(text(&python(WRITABLE)), "[('/dev/mqueue', 0), ('/dev/shm', 64), ('/tmp', 64)]\n");
+    let result = python("open('/dev/shm/x', 'wb').write(b'x' * (65 << 20))");
+    assert!(text(&result).contains("No space left on device"), "{result}");
+
+    let tests = json!({"test_cmd": "python3 program.py"});
+    project.inner.file("program.py", "open('x', 'w')");
+    let result = project.call("run_tests", &tests, &["--sandbox", "docker"]);
+    assert_eq!((&result["exit"], &result["ran_in"]), (&json!(1), &json!("docker (read-only)")), "{result}");
 
     let begun = Instant::now();
     let result =
@@ -256,13 +292,12 @@ fn containers_are_gone_when_the_program_ends() {
 /// Whether something sleeps in a container, asked inside of it.
 const IS_ASLEEP: &str = r"import glob
 print(any(open(name).read().startswith('sleep\0') for name in glob.glob('/proc/[0-9]*/cmdline')))";
-const SLEEPS: &str = "[[reply]]\ncalls = [{ name = \"run_cmd\", args = { cmd = \"sleep 25\" } }]\n";
 
 #[test]
 #[ignore = "needs a Docker engine"]
 fn an_interrupted_command_leaves_no_container() {
     let project = Project::new();
-    let (mut parent, _) = project.asleep();
+    let (mut parent, _) = project.asleep("sleep 25");
     assert!(Command::new("kill").args(["-INT", &parent.id().to_string()]).status().unwrap().success());
     assert_eq!(parent.wait().unwrap().code(), Some(130));
     project.assert_nothing_left();
@@ -323,7 +358,7 @@ fn permissions_that_no_container_has_are_refused_and_named() {
 #[ignore = "needs a Docker engine"]
 fn the_engine_keeps_no_log_of_what_a_container_says() {
     let project = Project::new();
-    let (mut parent, container) = project.asleep();
+    let (mut parent, container) = project.asleep("sleep 25");
     let kept = project.docker(&["inspect", "--format", "{{.HostConfig.LogConfig.Type}}", &container]).stdout;
     parent.kill().unwrap();
     parent.wait().unwrap();
@@ -335,7 +370,7 @@ fn the_engine_keeps_no_log_of_what_a_container_says() {
 #[ignore = "needs a Docker engine"]
 fn what_a_killed_parent_left_is_removed_by_the_next() {
     let project = Project::new();
-    let (mut parent, container) = project.asleep();
+    let (mut parent, container) = project.asleep("sleep 25");
     // Stopped, its first process cannot see that its input has closed, which would end it by itself.
     let stopped = project.docker(&["kill", "--signal", "STOP", &container]);
     assert_eq!(stopped.code, 0, "{}", stopped.stderr);
@@ -604,87 +639,6 @@ fn code_has_a_copy_of_the_project_and_limits() {
 
 #[test]
 #[ignore = "needs a Docker engine"]
-fn patches_are_checked_in_a_container_and_the_result_says_so() {
-    let project = Project::new();
-    let diff = |line: &str| {
-        format!(
-            "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-{line}\n+    return a + b\n"
-        )
-    };
-    for (validation, place) in [
-        ("docker", "in a Docker container"),
-        ("auto", "in a Docker container"),
-        ("worktree", "in a scratch folder"),
-    ] {
-        let result = project.call(
-            "propose_patch_unified",
-            &json!({"intent": "add", "unified_diff": diff("    return a - b")}),
-            &["--validation", validation],
-        );
-        assert!(result.get("error").is_none() && result.to_string().contains(place), "{result}");
-    }
-    let tested = |tests: &str| {
-        project.call(
-            "propose_patch_unified",
-            &json!({"intent": "add", "unified_diff": diff("    return a - b")}),
-            &["--validation", "docker", "--validation-tests", tests],
-        )
-    };
-    let add = "python3 -c 'import calc; assert calc.add(2, 1) == 3'";
-    let by = tested(add)["validated_by"].clone();
-    assert_eq!(by, format!("git apply --check in a Docker container; `{add}` in docker (read-only)"));
-    let failed = tested("python3 -c 'import calc; assert calc.add(2, 1) == 2'");
-    assert_eq!(failed["error"], "TESTS_FAILED", "{failed}");
-    assert!(failed["context"]["output"].as_str().unwrap().contains("AssertionError"), "{failed}");
-    project.name_image("no-such-image:none");
-    let result = project.call(
-        "propose_patch_unified",
-        &json!({"intent": "add", "unified_diff": diff("    return a - b")}),
-        &["--validation", "docker"],
-    );
-    assert!(result.to_string().contains("the image no-such-image:none is not there"), "{result}");
-    let result = project.call(
-        "propose_patch_unified",
-        &json!({"intent": "add", "unified_diff": diff("    return a - b")}),
-        &["--validation", "auto"],
-    );
-    assert!(
-        result
-            .to_string()
-            .contains("in a scratch folder (not in Docker: the image no-such-image:none is not there"),
-        "{result}"
-    );
-    project.assert_nothing_left();
-}
-
-/// The user of a container is somebody else, who need not be able to read a project for its patches to be checked.
-#[test]
-#[ignore = "needs a Docker engine"]
-fn patches_for_files_that_only_their_owner_may_read_are_checked_in_a_container() {
-    use std::os::unix::fs::PermissionsExt;
-    let project = Project::new();
-    project.inner.file("run.sh", "echo one\n");
-    let close = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    close(&project.path().join("calc.py"), 0o600);
-    close(&project.path().join("run.sh"), 0o700);
-    close(project.path(), 0o700);
-    let propose = |diff: &str| {
-        let patch = json!({"intent": "x", "unified_diff": diff});
-        project.call("propose_patch_unified", &patch, &["--validation", "docker"])
-    };
-    let result = propose(
-        "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n\
-         --- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-echo one\n+echo zwei ö\n\
-         --- /dev/null\n+++ b/new/file.txt\n@@ -0,0 +1 @@\n+new\n",
-    );
-    assert_eq!(result["validated_by"], "git apply --check in a Docker container", "{result}");
-    project.assert_nothing_left();
-}
-
-#[test]
-#[ignore = "needs a Docker engine"]
 fn status_tells_what_is_there_and_what_is_missing() {
     let project = Project::new();
     let said = |command: &mut Command| Said::from(command.output().unwrap()).stdout;
@@ -699,61 +653,6 @@ fn status_tells_what_is_there_and_what_is_missing() {
     let nobody =
         said(project.gimlet(&["sandbox", "status"]).env("DOCKER_HOST", "unix:///nonexistent/docker.sock"));
     assert!(nobody.contains("no Docker engine answers"), "{nobody}");
-}
-
-/// Whether the image and the project are of any use is tried, not guessed from their being there.
-#[test]
-#[ignore = "needs a Docker engine"]
-fn an_image_or_an_engine_that_is_of_no_use_is_told_so() {
-    const NO_GIT: &str = "gimlet-sandbox-without-git:test";
-    let project = Project::new();
-    let dockerfile =
-        "FROM gimlet-sandbox:latest\nRUN [\"python3\", \"-c\", \"import os; os.remove('/usr/bin/git')\"]\n";
-    project.inner.file("Dockerfile", dockerfile);
-    let folder = project.path().display().to_string();
-    let built = project.docker(&["build", "--network", "none", "--tag", NO_GIT, &folder]);
-    assert_eq!(built.code, 0, "{}", built.stderr);
-    project.name_image(NO_GIT);
-    let status = project.say(&["sandbox", "status"]).stdout;
-    assert!(
-        status.contains("is of no use: git does not work in it")
-            && status.contains("hint: it needs python3, sh and git"),
-        "{status}"
-    );
-    let diff = "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n";
-    let patch = json!({"intent": "add", "unified_diff": diff});
-    let refused = project.call("propose_patch_unified", &patch, &["--validation", "docker"]);
-    assert_eq!(refused["error"], "PATCH_NOT_CHECKED", "{refused}");
-    assert!(!refused.to_string().contains("copy them exactly"), "{refused}");
-    let by =
-        project.call("propose_patch_unified", &patch, &["--validation", "auto"])["validated_by"].to_string();
-    assert!(by.contains("in a scratch folder (not in Docker: ") && by.contains("'git'"), "{by}");
-    project.assert_nothing_left();
-    assert_eq!(project.docker(&["image", "rm", NO_GIT]).code, 0);
-
-    // A folder that is another one for the engine, as in a virtual machine.
-    let project = Project::new();
-    let folder = project.path().join("own").display().to_string();
-    std::fs::create_dir(&folder).unwrap();
-    let status = project.gimlet(&["sandbox", "status", "--root", &folder]);
-    let mut elsewhere = Command::new("unshare");
-    elsewhere.args([
-        "--mount",
-        "sh",
-        "-c",
-        "mount -t tmpfs none \"$0\" && touch \"$0/here\" && exec \"$@\"",
-        &folder,
-    ]);
-    elsewhere.arg(status.get_program()).args(status.get_args()).env_clear();
-    elsewhere.envs(status.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let said = Said::from(elsewhere.output().unwrap());
-    assert!(
-        said.stdout.contains("containers cannot read the project: here is not there"),
-        "{}{}",
-        said.stdout,
-        said.stderr
-    );
-    project.assert_nothing_left();
 }
 
 /// Nothing runs in a container that the engine would not hold to its limits, and everybody is told.
@@ -963,251 +862,5 @@ fn an_engine_that_was_started_anew_keeps_no_orphan_and_serves_on() {
     // Whoever uses the engine next removes what is left.
     let said = project.say(&["python", "--executor", "docker", "-c", "print(1)"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "1\n"), "{}", said.stderr);
-    project.assert_nothing_left();
-}
-
-#[test]
-#[ignore = "needs a Docker engine"]
-fn the_image_is_built_and_used() {
-    let project = Project::new();
-    project.name_image("gimlet-sandbox-built:test");
-    let said = project.say(&["sandbox", "build", "--base", "gimlet-sandbox:latest"]);
-    assert_eq!((said.code, said.stdout.as_str()), (0, "gimlet-sandbox-built:test\n"), "{}", said.stderr);
-    let said = project.say(&["sandbox", "status"]);
-    assert!(said.stdout.contains("image gimlet-sandbox-built:test"), "{}", said.stdout);
-    let said =
-        project.say(&["python", "--executor", "docker", "-c", "import os; print(os.getuid(), os.getcwd())"]);
-    assert_eq!((said.code, said.stdout.as_str()), (0, "65534 /workspace\n"), "{}", said.stderr);
-    let said = project.say(&["sandbox", "build", "--base", "no-such-image:here"]);
-    assert_eq!(said.code, 2, "{}", said.stderr);
-    assert!(said.stderr.contains("hint: `--base IMAGE` builds on an image"), "{}", said.stderr);
-    project.assert_nothing_left();
-    let removed = Command::new("docker")
-        .args(["image", "rm", "gimlet-sandbox-built:test"])
-        .env("DOCKER_HOST", &project.host)
-        .output()
-        .unwrap();
-    assert!(removed.status.success());
-}
-
-// The runner in a container: what it keeps from the code, and the session it keeps for it.
-
-impl Project {
-    /// One piece of code in a container.
-    fn code(&self, code: &str) -> Said {
-        self.say(&["python", "--tools", "--value", "--executor", "docker", "-c", code])
-    }
-
-    /// How a run's cells ended on an executor, without what differs between runs.
-    fn cells(&self, executor: &str, cells: &[&str]) -> Vec<Value> {
-        let model = self.inner.script(&replies(cells));
-        let args =
-            ["--model", &model, "--action", "code", "--executor", executor, "--max-steps", "99", "look"];
-        let said = self.say(&args);
-        assert_eq!((said.code, said.stdout.as_str()), (0, "done\n"), "{executor}: {}", said.stderr);
-        let ended = self.events().into_iter().filter(|event| event["type"] == "cell.finished");
-        let plain = ended.map(|mut cell| {
-            for private in ["seq", "time", "run", "seconds"] {
-                cell.as_object_mut().unwrap().remove(private);
-            }
-            cell
-        });
-        plain.collect()
-    }
-}
-
-/// Opens whatever it can of every process, to keep the container's input from closing.
-const HOLDS: &str = "import glob, os
-held = []
-for name in glob.glob('/proc/[0-9]*/fd/*'):
-    try:
-        held.append(os.open(name, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        pass
-try:
-    os.open('/proc/1/fd/0', os.O_WRONLY)
-except PermissionError:
-    print('refused', flush=True)
-";
-
-#[test]
-#[ignore = "needs a Docker engine"]
-fn code_cannot_keep_its_container() {
-    use std::io::BufRead;
-    let project = Project::new();
-    let code = format!("{HOLDS}while True: pass");
-    let mut command = project.gimlet(&["python", "--executor", "docker", "-c", &code]);
-    let mut parent = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    std::io::BufReader::new(parent.stdout.take().unwrap()).read_line(&mut said).unwrap();
-    assert_eq!(said, "refused\n");
-    parent.kill().unwrap();
-    parent.wait().unwrap();
-    project.assert_nothing_left();
-    let ready = "import os, time\nwhile os.stat('/proc/1/fd').st_uid: time.sleep(0.01)\n";
-    assert_eq!(text(&project.python(&format!("{ready}{HOLDS}"))), "refused\n", "nor can a command");
-}
-
-/// Finds the runner's own pipe and speaks for it.
-const FORGES: &str = "import gc
-pipe = next(one for one in gc.get_objects() if type(one).__name__ == 'Pipe')
-";
-
-#[test]
-#[ignore = "needs a Docker engine"]
-fn code_that_speaks_for_its_runner_is_held_to_the_limits() {
-    let project = Project::new();
-    let prints = "while True: pipe.send(type='printed', stream='stdout', text='x' * 10_000)";
-    let said = project.code(&format!("{FORGES}{prints}"));
-    assert_eq!(said.code, 4, "{}", said.stderr);
-    assert!(said.stderr.contains("the code printed more than 200000 characters"), "{}", said.stderr);
-    assert!(said.stdout.len() <= 200_100, "{}", said.stdout.len());
-    let value = "pipe.send(type='ended', number=1, end={'end': 'done', 'value': 'x' * 1_000_000}, fate='whole', health='good')\nwhile True: pass";
-    let said = project.code(&format!("{FORGES}{value}"));
-    assert!(said.stdout.len() < 21_000, "{}", said.stdout.len());
-    project.assert_nothing_left();
-}
-
-/// Cells of the embedded executor's acceptance tests: errors, tools, limits, odd objects.
-const ACCEPTANCE: &[&str] = &[
-    "if True\n    x = 1",
-    "1/0",
-    "int('x')",
-    "input('name? ')",
-    "breakpoint()",
-    "class final_answer: pass",
-    "read_file('a', 1, 2, 3, 4)",
-    "read_file(pth='a')",
-    "read_file(path='a', start=1)",
-    "match 5:\n    case read_file: pass",
-    "read_file(object())",
-    "[n for n in [1] if (read_file := n)]",
-    "read_file({1: {2, 3}, 'n': float('nan')})",
-    "def f():\n    global read_file\n    read_file = 1",
-    "read_file(2**70)",
-    "read_file('\\ud800')",
-    "x = (1,\n",
-    "raise SystemExit",
-    "def f(a, b): pass\nf(1)",
-    "return 5",
-    "try:\n    1/0\nexcept Exception:\n    undefined",
-    "e = ValueError('v')\ne.add_note('a note')\nraise e",
-    "raise ValueError('\\ud800')",
-    "raise ValueError('z' * 30000)",
-    "print('\\ud800')",
-    "import sys\nsys.argv",
-    "final_answer()",
-    "final_answer(1, 2)",
-    "sum = 0\nfor i in [1, 2]:\n    sum += i\nlist = [sum]\nlist",
-    "del sum, list",
-    "def f(read_file):\n    repo_info = read_file + 1\n    return repo_info\nf(1)",
-    "globals()[1] = 2",
-    "class P:\n    @property\n    def __class__(self): raise RuntimeError('no')\np = P()",
-];
-
-/// What an executor says differently, and why: the end of what a container says.
-const DIFFERENCES: &[(&str, &str)] = &[
-    // A container has files, modules and processes of its own.
-    ("open('none.txt')", "FileNotFoundError: [Errno 2] No such file or directory: 'none.txt'\n"),
-    ("import nothing_like_it", "ModuleNotFoundError: No module named 'nothing_like_it'\n"),
-    // CPython draws a group of exceptions; the runner's own frames count as recursion.
-    (
-        "raise ExceptionGroup('many', [ValueError(1)])",
-        "    | ValueError: 1\n    +------------------------------------\n",
-    ),
-    ("def f(n):\n    return f(n + 1)\nf(0)", "RecursionError: maximum recursion depth exceeded\n"),
-    // Memory belongs to the container, which the kernel ends; the session is rebuilt.
-    (
-        "b = b'x' * (700 << 20)",
-        "MemoryError: the code needed more than 512 MB; the session was restored as it was before this code; lost or reset: b\n",
-    ),
-];
-
-#[test]
-#[ignore = "needs a Docker engine"]
-fn both_executors_pass_the_same_acceptance() {
-    let ours = Project::new().cells("python", ACCEPTANCE);
-    let theirs = Project::new().cells("docker", ACCEPTANCE);
-    assert_eq!(ours.len(), ACCEPTANCE.len() + 1);
-    for ((ours, theirs), code) in ours.iter().zip(&theirs).zip(ACCEPTANCE) {
-        assert_eq!(ours, theirs, "{code}");
-    }
-    let project = Project::new();
-    for (code, end) in DIFFERENCES {
-        let theirs = project.code(code);
-        assert!(theirs.stderr.ends_with(end), "{code}: {}", theirs.stderr);
-        let ours = project.say(&["python", "--tools", "--value", "-c", code]);
-        assert_ne!(ours.stderr, theirs.stderr, "{code}: no difference any more");
-    }
-    for code in [
-        "final_answer({'a': (1, {2})})",
-        "final_answer(answer=None)",
-        "final_answer(result=True)",
-        "import datetime\nfinal_answer(datetime.date(2024, 5, 1))",
-        "final_answer(float('inf'))",
-        "final_answer({(1, 2): 3, None: 1})",
-        "final_answer('\\ud800')",
-        "n = 0\nwhile True:\n    try:\n        read_file('calc.py')\n    except:\n        pass\n    n += 1",
-        &format!("x = {}{}", "[".repeat(101), "]".repeat(101)),
-        &format!("x = {}1", "-".repeat(50_000)),
-        &(0..300).map(|depth| format!("{}if 1:\n", " ".repeat(depth))).collect::<String>(),
-    ] {
-        let ours = project.say(&["python", "--tools", "--value", "-c", code]);
-        let theirs = project.code(code);
-        let shown = |said: &Said| (said.code, said.stdout.clone(), said.stderr.clone());
-        assert_eq!(shown(&ours), shown(&theirs), "{code}");
-    }
-    project.assert_nothing_left();
-}
-
-#[test]
-#[ignore = "needs a Docker engine"]
-fn threads_and_processes_of_the_code_are_of_one_session() {
-    let project = Project::new();
-    let threads = "from concurrent.futures import ThreadPoolExecutor
-with ThreadPoolExecutor(8) as pool:
-    lines = list(pool.map(lambda n: read_file('calc.py')['total_lines'], range(40)))
-lines == [2] * 40";
-    let said = project.code(threads);
-    assert_eq!((said.code, said.stdout.as_str()), (0, "True\n"), "{}", said.stderr);
-    let cells = [
-        "import os\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\nelse:\n    print('child')\n'forked'",
-        "'next'",
-        "import subprocess\nsubprocess.run(['sh', '-c', 'echo out; echo err >&2'])\nprint('after')",
-    ];
-    let ended = project.cells("docker", &cells);
-    let values: Vec<&Value> = ended.iter().map(|cell| &cell["value"]).collect();
-    assert_eq!(values[..2], [&json!("'forked'"), &json!("'next'")], "{ended:?}");
-    assert_eq!(ended[0]["observation"], "Output:\nchild\nValue: 'forked'");
-    assert_eq!(ended[2]["observation"], "Output:\nout\nerr\nafter");
-    project.assert_nothing_left();
-}
-
-#[test]
-#[ignore = "needs a Docker engine"]
-fn the_copy_is_like_the_project_and_the_model_knows_that_it_is_one() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    let project = Project::new();
-    std::fs::create_dir(project.path().join("bin")).unwrap();
-    project.inner.file("bin/tool", "#!/bin/sh\necho ran\n");
-    let place = |name: &str| project.path().join(name);
-    std::fs::set_permissions(place("bin/tool"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::fs::create_dir(place("empty")).unwrap();
-    symlink("bin/tool", place("tool")).unwrap();
-    symlink("/etc/hostname", place("out")).unwrap();
-    let said = project.code("import os, subprocess\nsubprocess.run('./tool')\nsorted(os.listdir())");
-    assert_eq!(
-        (said.code, said.stdout.as_str()),
-        (0, "ran\n['README.md', 'bin', 'calc.py', 'empty', 'tool']\n"),
-        "{}",
-        said.stderr
-    );
-    assert!(said.stderr.contains("out: it leads out of the project"), "{}", said.stderr);
-    project.cells("docker", &["1"]);
-    let started = project.events()[0].clone();
-    let system = started["system"].as_str().unwrap_or_else(|| panic!("{started}"));
-    assert!(system.contains("The current folder of your code is a copy of the repository."), "{system}");
-    project.cells("python", &["1"]);
-    assert!(!project.events()[0]["system"].as_str().unwrap().contains("copy"));
     project.assert_nothing_left();
 }

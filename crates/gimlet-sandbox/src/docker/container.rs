@@ -10,13 +10,13 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptionsBuilder};
-use futures_util::Stream;
 use futures_util::future::join_all;
+use futures_util::{Stream, StreamExt};
 use gimlet::digest::digest;
 use tokio::io::AsyncWrite;
 use tokio::sync::RwLock;
 
-use super::engine::{DockerError, Engine, Kind};
+use super::engine::{DockerError, Engine, Kind, PATIENCE};
 use super::owner;
 
 /// Every container that this process has asked for and has not seen removed. They belong to the process, not to any part
@@ -24,6 +24,9 @@ use super::owner;
 static OURS: Mutex<BTreeMap<String, Engine>> = Mutex::new(BTreeMap::new());
 /// Held by many while they ask for a container, by one when no more are to be had.
 static MAKING: RwLock<()> = RwLock::const_new(());
+
+/// What the first process says once nothing else in its container can reach it.
+const APART: &[u8] = b"apart\n";
 
 /// How long an engine may keep a program from ending.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -54,6 +57,28 @@ pub(crate) struct Container {
 pub(crate) struct Streams {
     pub(crate) input: Pin<Box<dyn AsyncWrite + Send>>,
     pub(crate) output: Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>,
+}
+
+impl Streams {
+    /// Waits until the first process stands apart: whoever was faster could hold its input open, and with it the container.
+    /// Otherwise what it said when it ended.
+    async fn apart(&mut self) -> Result<(), String> {
+        let (mut said, mut errors) = (Vec::new(), Vec::new());
+        while let Some(Ok(part)) = self.output.next().await {
+            match part {
+                LogOutput::StdErr { message } => errors.extend_from_slice(&message),
+                LogOutput::StdOut { message } | LogOutput::Console { message } => {
+                    said.extend_from_slice(&message);
+                }
+                LogOutput::StdIn { .. } => {}
+            }
+            if said == APART {
+                return Ok(());
+            }
+        }
+        let errors = String::from_utf8_lossy(&errors);
+        Err(errors.lines().last().unwrap_or("its python3 ends at once").to_owned())
+    }
 }
 
 impl Container {
@@ -89,8 +114,14 @@ impl Container {
             AttachContainerOptionsBuilder::default().stdin(true).stdout(true).stderr(true).stream(true);
         let attached =
             engine.docker.attach_container(&container.name, Some(options.build())).await.map_err(failed)?;
-        container.streams = Some(Streams { input: attached.input, output: attached.output });
+        let mut streams = Streams { input: attached.input, output: attached.output };
         engine.docker.start_container(&container.name, None).await.map_err(failed)?;
+        let apart = tokio::time::timeout(PATIENCE, streams.apart()).await;
+        apart.map_err(|_| DockerError::Other("the container does not begin".into()))?.map_err(|why| {
+            let image = engine.image_name().to_owned();
+            DockerError::ImageUnfit { image, why }
+        })?;
+        container.streams = Some(streams);
         Ok(container)
     }
 

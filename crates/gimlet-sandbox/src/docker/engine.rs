@@ -9,7 +9,7 @@ use std::time::Duration;
 use bollard::Docker;
 use bollard::errors::Error;
 use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions, MountType,
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions, MountPoint, MountType,
 };
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use rustix::fs::Access;
@@ -139,7 +139,7 @@ impl DockerError {
                 "`gimlet sandbox build` makes it; SANDBOX_IMAGE names another"
             }
             DockerError::ImageUnfit { .. } => {
-                "it needs python3, sh and git; `gimlet sandbox build` makes one, SANDBOX_IMAGE names another"
+                "it needs python3, sh and git, and no volumes; `gimlet sandbox build` makes one, SANDBOX_IMAGE names another"
             }
             DockerError::ProjectHidden { .. } => {
                 "commands in containers need an engine that has this folder, and files that everybody may read; patches \
@@ -206,6 +206,12 @@ impl Engine {
     /// Fails unless the engine says that it holds a container to its limits.
     pub(crate) async fn check_limits(&self, name: &str) -> Result<(), DockerError> {
         let made = self.docker.inspect_container(name, None).await.map_err(|error| self.failed(&error))?;
+        let is_volume = |mount: &MountPoint| mount.typ.as_deref() == Some("volume");
+        if let Some(volume) = made.mounts.unwrap_or_default().into_iter().find(is_volume) {
+            let place = volume.destination.unwrap_or_default();
+            let why = format!("it declares the volume {place}, which would be written to the engine's disk");
+            return Err(DockerError::ImageUnfit { image: self.config.image.clone(), why });
+        }
         let dropped = limits::dropped(&made.host_config.unwrap_or_default());
         if dropped.is_empty() {
             return Ok(());

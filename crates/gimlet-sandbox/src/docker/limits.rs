@@ -8,6 +8,8 @@ const MEMORY: i64 = 512 << 20;
 const CPU_PERIOD: i64 = 100_000;
 const CPU_QUOTA: i64 = 50_000;
 const PROCESSES: i64 = 100;
+/// Of `/dev/shm`, which semaphores and shared memory of Python's own processes are in; an engine may have another default.
+const SHARED: i64 = 64 << 20;
 
 /// The limits, and nothing else.
 pub(crate) fn limited() -> HostConfig {
@@ -17,6 +19,7 @@ pub(crate) fn limited() -> HostConfig {
         cpu_period: Some(CPU_PERIOD),
         cpu_quota: Some(CPU_QUOTA),
         pids_limit: Some(PROCESSES),
+        shm_size: Some(SHARED),
         readonly_rootfs: Some(true),
         network_mode: Some("none".into()),
         ..HostConfig::default()
