@@ -51,6 +51,45 @@ fn nobody_to_ask_suspends_and_a_yes_elsewhere_carries_on() {
     assert!(project.say(&["approvals"]).stderr.contains("nothing waits"));
 }
 
+/// A command that lacks a permission: the person reads why, too, and one yes with that permission runs it.
+#[test]
+fn a_missing_permission_is_told_and_takes_one_yes() {
+    let project = Project::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    project.file("call.sh", &format!("bash -c 'echo hi > /dev/tcp/127.0.0.1/{port}'\n"));
+    let script = r#"
+order = "turns"
+[[reply]]
+calls = [{ name = "run_cmd", args = { cmd = "sh call.sh" } }]
+[[reply]]
+expect = ['"permission":"network"']
+calls = [{ name = "run_cmd", args = { cmd = "sh call.sh", permissions = ["network"] } }]
+[[reply]]
+text = "Called."
+"#;
+    let yes = || {
+        let waiting: Vec<Value> =
+            serde_json::from_str(&project.say(&["approvals", "--json"]).stdout).unwrap();
+        assert_eq!(waiting.len(), 1, "{waiting:?}");
+        assert_eq!(project.say(&["approve", waiting[0]["request"]["id"].as_str().unwrap()]).code, 0);
+        project.say(&["resume", "last"])
+    };
+    assert_eq!(project.run(script, &[]).code, 3, "the command itself is asked for");
+    let refused = yes();
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("the jail did not allow `sh call.sh` to use the network"),
+        "{}",
+        refused.stderr
+    );
+    assert!(listener.accept().is_err());
+    let granted = yes();
+    assert_eq!((granted.code, granted.stdout.as_str()), (0, "Called.\n"), "{}", granted.stderr);
+    assert!(listener.accept().is_ok());
+}
+
 #[test]
 fn an_edit_is_what_was_shown_or_nothing() {
     let project = Project::new();

@@ -29,6 +29,7 @@ pub(crate) fn scenes() -> Vec<Scene> {
     let has_bubblewrap = Path::new("/usr/bin/bwrap").exists();
     assert!(has_bubblewrap || std::env::var_os("CI").is_none(), "bubblewrap is needed on CI");
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    assert!(is_root || std::env::var_os("CI").is_none(), "CI tries everything as root and as nobody");
     let users = if is_root { vec![None, Some(NOBODY)] } else { vec![None] };
     let jails = if has_bubblewrap { vec!["landlock", "bubblewrap"] } else { vec!["landlock"] };
     jails.iter().flat_map(|jail| users.iter().map(|user| Scene::new(jail, *user))).collect()
@@ -199,7 +200,9 @@ fn nothing_is_written_but_the_project() {
         {
             scene.refused(&format!(": >> /proc/{setting}"));
         }
-        for place in [format!("{outside}/gimlet/x"), "/etc/x".into(), "/usr/x".into(), "/x".into()] {
+        for place in
+            [format!("{outside}/gimlet/x"), "/etc/x".into(), "/usr/x".into(), "/x".into(), "/dev/x".into()]
+        {
             scene.refused(&format!("echo x > {place}"));
             assert!(!Path::new(&place).exists(), "{place}");
         }
@@ -372,14 +375,16 @@ fn gimlet_s_own_folder_is_known_by_any_name() {
 #[test]
 fn nothing_is_sent_without_a_connection_either() {
     let send = "import socket, sys
-def tried(make, *to):
+def tried(make, to):
     try:
         s = make()
         s = s[0] if isinstance(s, tuple) else s
         s.settimeout(2)
-        s.sendto(b'hi', *to) if s.type != socket.SOCK_STREAM else (s.connect(*to), s.send(b'hi'))
+        s.sendto(b'hi', to) if s.type != socket.SOCK_STREAM else (s.connect(to), s.send(b'hi'))
+    except TimeoutError as error:
+        print('waited for', to)
     except OSError as error:
-        print(error)
+        print('refused', to, error)
 unix, file, port = socket.AF_UNIX, sys.argv[1], int(sys.argv[2])
 for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
     tried(lambda: socket.socket(unix, kind), file + '.datagram')
@@ -388,7 +393,9 @@ tried(lambda: socket.socket(unix, socket.SOCK_STREAM), file + '.stream')
 if sys.argv[3] == 'all':
     tried(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM), ('127.0.0.1', port))
     tried(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM), ('::1', port))
-    tried(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM), ('192.0.2.1', 53))
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+        tried(lambda: socket.socket(socket.AF_INET, kind), ('192.0.2.1', 53))
+        tried(lambda: socket.socket(socket.AF_INET6, kind), ('2001:db8::1', 53))
 ";
     for scene in scenes().into_iter().filter(|_| has_python()) {
         let file = scene.path("project/src/s");
@@ -408,6 +415,10 @@ if sys.argv[3] == 'all':
         let tried = scene.run(&cmd("all"));
         assert_eq!(tried["exit"], 0, "{tried}");
         assert!(packets.recv(&mut [0; 8]).is_err(), "{}: {tried}", scene.jail);
+        let said = tried["stdout_tail"].as_str().unwrap();
+        for outside in ["refused ('192.0.2.1', 53)", "refused ('2001:db8::1', 53)"] {
+            assert_eq!(said.matches(outside).count(), 2, "{} as {:?}: {tried}", scene.jail, scene.user);
+        }
         let asked = json!({"cmd": scene.script(&cmd("files")), "permissions": ["network"]});
         let granted = scene.call(&asked, &["--approve", "all"]);
         if scene.jail == "landlock" {
@@ -455,6 +466,14 @@ fn no_rights_are_gained_and_no_process_is_reached() {
             let attached = scene.run(&format!("exec /usr/bin/python3 src/attach.py {pid}"));
             assert_eq!(attached["exit"], 3, "{attached}");
         }
+        if let Some(user) = scene.user {
+            let program = scene.path("project/src/id");
+            fs::copy("/usr/bin/id", &program).unwrap();
+            chown(&program, Some(0), Some(0)).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).unwrap();
+            let ran = scene.allowed("src/id -u; src/id -g");
+            assert_eq!(ran["stdout_tail"], format!("{user}\n{user}\n"), "a set-uid program gains nothing");
+        }
         scene.refused(&format!("kill -0 {pid}"));
         scene.refused("unshare --user --map-root-user true");
         scene.refused("mount -t tmpfs none /tmp");
@@ -494,9 +513,25 @@ pub(crate) fn has_python() -> bool {
 #[test]
 fn git_works_though_the_home_is_closed() {
     for scene in scenes() {
-        fs::write(scene.path("home/.gitconfig"), "[user]\n\tname = Somebody\n").unwrap();
-        let looked = scene.run("git init -q src/r && git -C src/r status --short");
+        let settings = "[user]\n\tname = Somebody\n\temail = s@b\n[core]\n\texcludesFile = ~/.ignored\n";
+        fs::create_dir_all(scene.path("home/.config/git")).unwrap();
+        for (name, text) in [
+            (".gitconfig", settings),
+            (".ignored", "*.o\n"),
+            (".config/git/ignore", "*.o\n"),
+            (".config/git/config", "[alias]\n\tx = status\n"),
+            (".config/git/attributes", "*.o binary\n"),
+        ] {
+            let path = scene.path("home").join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let looked = scene.run("git init -q src/r && git -C src/r status --short && git -C src/r add .");
         assert_eq!(looked["exit"], 0, "{} as {:?}: {looked}", scene.jail, scene.user);
+        let script = "git -C src/r commit -q --allow-empty -m first && git -C src/r log --format=%an";
+        let asked = json!({"cmd": scene.script(script), "permissions": ["write-git"]});
+        let made = scene.call(&asked, &["--approve", "all"]);
+        assert_eq!(made["exit"], 0, "{} as {:?}: {made}", scene.jail, scene.user);
     }
 }
 
@@ -672,6 +707,21 @@ fn the_program_is_its_own_helper_where_there_is_no_other() {
             assert!(refused["exit"].as_i64().is_some_and(|code| code != 0), "{refused}");
             assert!(!refused.to_string().contains(SECRET), "{refused}");
         }
+    }
+}
+
+#[test]
+fn tests_run_in_the_jail_too() {
+    for scene in scenes() {
+        let home = scene.path("home").display().to_string();
+        let cmd =
+            scene.script(&format!("echo x > src/made && echo x > {home}/reached; cat {home}/.ssh/id_rsa"));
+        let ran = scene.call_tool("run_tests", &json!({ "test_cmd": cmd }), &["--approve", "all"]);
+        let who = format!("{} as {:?}: {ran}", scene.jail, scene.user);
+        assert_eq!(ran["exit"], 1, "{who}");
+        assert_eq!(ran["ran_in"], format!("{} (workspace-write)", scene.jail), "{who}");
+        assert!(scene.path("project/src/made").exists() && !scene.path("home/reached").exists(), "{who}");
+        assert!(!ran.to_string().contains(SECRET), "{who}");
     }
 }
 

@@ -147,6 +147,19 @@ fn files_outside_keep_their_mode_and_times() {
     }
 }
 
+/// The same command where nobody may have namespaces of its own.
+fn run_inside(scene: &Scene, like: &Command) -> Command {
+    let mut command = Command::new("/usr/bin/bwrap");
+    command.args(["--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--dev-bind", "/", "/"]);
+    command.arg("--").arg(like.get_program()).args(like.get_args()).env_clear();
+    command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(scene.path("project")).stdin(Stdio::null());
+    if let Some(user) = scene.user {
+        command.uid(user).gid(user);
+    }
+    command
+}
+
 /// A machine that allows no mounts is made with bubblewrap, which can forbid them.
 #[test]
 fn where_mounts_are_refused_it_is_said() {
@@ -154,27 +167,36 @@ fn where_mounts_are_refused_it_is_said() {
         if !std::path::Path::new("/usr/bin/bwrap").exists() {
             continue;
         }
-        let inside = |like: &Command| {
-            let mut command = Command::new("/usr/bin/bwrap");
-            command.args(["--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--dev-bind", "/", "/"]);
-            command.arg("--").arg(like.get_program()).args(like.get_args()).env_clear();
-            command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            command.current_dir(scene.path("project")).stdin(Stdio::null());
-            if let Some(user) = scene.user {
-                command.uid(user).gid(user);
-            }
-            command
-        };
-        let said = inside(&scene.gimlet(&["sandbox"])).output().unwrap();
+        let said = run_inside(&scene, &scene.gimlet(&["sandbox"])).output().unwrap();
         let said = String::from_utf8(said.stdout).unwrap();
         assert!(
             said.contains("allows no mounts of its own to a command, so one can change the permissions"),
             "{said}"
         );
-        let done = answer(inside(&scene.asking("echo x >> src/a.txt")));
+        let done = answer(run_inside(&scene, &scene.asking("echo x >> src/a.txt")));
         assert_eq!(done["exit"], 0, "{}", scene.who(&done));
         let said = String::from_utf8(scene.gimlet(&["sandbox"]).output().unwrap().stdout).unwrap();
         assert!(!said.contains("allows no mounts"), "{said}");
+    }
+}
+
+/// A machine on which neither mechanism works.
+#[test]
+fn where_no_jail_can_be_had_it_is_said_and_everything_asks() {
+    for mut scene in scenes().into_iter().filter(|scene| scene.jail == "bubblewrap") {
+        let said = run_inside(&scene, &scene.gimlet(&["sandbox"])).output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        assert!(
+            said.contains("no jail, so every command asks: this machine can enforce none: bubblewrap: ")
+                && said.contains("hint: install bubblewrap"),
+            "{said}"
+        );
+        let args = json!({"cmd": "ls"}).to_string();
+        let asked = scene.gimlet(&["tools", "call", "run_cmd", &args, "--approve", "never"]);
+        assert_eq!(answer(run_inside(&scene, &asked))["error"], "APPROVAL_DENIED");
+        scene.jail = "auto";
+        let refused = answer(run_inside(&scene, &scene.asking("cat ../home/.ssh/id_rsa")));
+        assert!(refused["ran_in"].as_str().unwrap().starts_with("landlock"), "{refused}");
     }
 }
 
@@ -221,6 +243,12 @@ fn shared_memory_and_threads_are_counted() {
 m = mmap.mmap(-1, 700 << 20)
 for page in range(0, 700 << 20, 4096): m[page] = 1
 time.sleep(60)";
+    let unmapped = "import os, time
+file = FILE
+try:
+    while os.fstat(file).st_size < 700 << 20: os.write(file, b'x' * (1 << 20))
+except OSError: pass
+time.sleep(60)";
     // What many have in common counts once, so this stays below the limit.
     let common = "import mmap, os, time
 m = mmap.mmap(-1, 100 << 20)
@@ -241,6 +269,16 @@ print('all started')";
         let killed = limited(anonymous);
         assert_eq!(killed["exit"], 137, "{}", scene.who(&killed));
         assert!(killed["stderr_tail"].as_str().unwrap().contains("more than 400 MB"), "{killed}");
+        for file in ["os.memfd_create('x')", "os.open('/dev/shm/x', os.O_CREAT | os.O_WRONLY)"] {
+            let killed = limited(&unmapped.replace("FILE", file));
+            if scene.jail == "landlock" && file.contains("shm") {
+                // There nothing is written at all.
+                assert_eq!(killed["exit"], 1, "{}", scene.who(&killed));
+                continue;
+            }
+            assert_eq!(killed["exit"], 137, "{}", scene.who(&killed));
+            assert!(killed["stderr_tail"].as_str().unwrap().contains("more than 400 MB"), "{killed}");
+        }
         let fits = limited(common);
         assert_eq!(fits["exit"], 0, "{}", scene.who(&fits));
         let many = scene.run(&format!("exec {}", scene.python(threads)));

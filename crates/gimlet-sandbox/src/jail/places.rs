@@ -73,6 +73,31 @@ pub(crate) const SYSTEM: &[&str] = &[
     "/bin", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin", "/snap", "/usr",
 ];
 
+/// Where the system keeps programs and what they need, below the above.
+const PROGRAMS: &[&str] = &[
+    "/etc/alternatives",
+    "/etc/ssl",
+    "/gnu/store",
+    "/nix/store",
+    "/snap/bin",
+    "/usr/bin",
+    "/usr/games",
+    "/usr/include",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/local/bin",
+    "/usr/local/lib",
+    "/usr/local/sbin",
+    "/usr/local/share",
+    "/usr/sbin",
+    "/usr/share",
+    "/usr/src",
+];
+/// Sockets in these folders have somebody else do things, and reach the network.
+pub(crate) const DAEMONS: &[&str] = &["/nix/var/nix/daemon-socket"];
+
 /// Files of the project that no command writes. One with a `HEAD` could be made a repository of which it is the `.git`.
 const PROTECTED: &[&str] = &[".env", ".gitmodules", ".mcp.json", "HEAD", "gimlet.toml", "mcp.json"];
 /// Files of the system that are for root's eyes, below folders that are not.
@@ -143,12 +168,11 @@ pub(crate) fn secrets() -> Vec<PathBuf> {
     found
 }
 
-/// Whether a home is a folder like any other, and not one that the system keeps its programs in.
+/// Whether a home is a folder like any other, and not one with the system's own programs in it, as users that are no
+/// people have. Of people some live below a folder of the system.
 pub(crate) fn is_own_place(home: &Path) -> bool {
-    let of_system = SYSTEM.iter().any(|system| home.starts_with(system));
-    let of_people =
-        ["/opt", "/usr/home"].iter().any(|above| home.starts_with(above) && home != Path::new(above));
-    home.is_absolute() && home.parent().is_some() && home.is_dir() && (!of_system || of_people)
+    let of_system = SYSTEM.iter().chain(PROGRAMS).any(|folder| Path::new(folder).starts_with(home));
+    home.is_absolute() && home.is_dir() && !of_system
 }
 
 /// What of a git folder has programs run or is read in place of its settings.

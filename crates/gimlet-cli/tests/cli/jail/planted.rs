@@ -130,6 +130,59 @@ fn a_home_stays_hidden_by_every_name() {
     }
 }
 
+/// Not every home is below `/home`.
+#[test]
+fn a_home_below_a_folder_of_the_system_is_hidden() {
+    for mut scene in scenes() {
+        let Ok(folder) = tempfile::tempdir_in("/usr/local") else { continue };
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let home = folder.path().join("home/me");
+        for name in ["project/src", "home/me/.ssh"] {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        fs::write(home.join(".ssh/id_rsa"), SECRET).unwrap();
+        scene.folder = folder;
+        own(&scene);
+        let args = json!({ "cmd": scene.script("cat $HOME/.ssh/id_rsa; ls $HOME/.ssh") }).to_string();
+        let mut command = scene.gimlet(&["tools", "call", "run_cmd", &args, "--approve", "all"]);
+        let tried = said({
+            command.env("HOME", &home);
+            command
+        });
+        let who = format!("{} as {:?}: {tried}", scene.jail, scene.user);
+        assert!(
+            tried.contains("\"exit\"") && !tried.contains(SECRET) && !tried.contains("id_rsa\\n"),
+            "{who}"
+        );
+    }
+}
+
+/// A tool that was changed would be run later, outside of the jail.
+#[test]
+fn the_toolchain_is_used_and_not_changed() {
+    for scene in scenes() {
+        let tools =
+            ["home/.cargo/bin/t", "home/.cargo/registry/r", "home/.local/bin/u", "home/.npm/_cacache/c"];
+        lay(&scene, &tools.map(|name| (name, "#!/bin/sh\n")));
+        for tool in tools {
+            fs::set_permissions(scene.path(tool), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let names = tools.map(|name| scene.path(name).display().to_string()).join(" ");
+        scene.allowed(&format!("for tool in {names}; do cat $tool && $tool || exit 1; done"));
+        let tried = scene.run(&format!(
+            "for tool in {names}; do echo evil > $tool; mv $tool $tool.old; rm -f $tool; echo evil > $tool; \
+             echo evil > $(dirname $tool)/new; chmod 777 $tool; done"
+        ));
+        for tool in tools {
+            let who = format!("{} as {:?}: {tool}: {tried}", scene.jail, scene.user);
+            assert_eq!(read(&scene, tool), "#!/bin/sh\n", "{who}");
+            assert!(!scene.path(tool).with_file_name("new").exists(), "{who}");
+            let mode = fs::metadata(scene.path(tool)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o755, "{who}");
+        }
+    }
+}
+
 #[test]
 fn a_submodule_s_repository_is_not_replaced() {
     const NAMED: &str = "[submodule \"sub\"]\n\tpath = vendor/sub\n\tpath = vendor/later\n";

@@ -10,7 +10,7 @@ use super::scratch::Scratch;
 use super::sys;
 use crate::jail::order::Order;
 use crate::jail::places::{
-    RESOLVERS, SYSTEM, between, is_own_place, is_reached, is_real, outermost, protected, secrets,
+    DAEMONS, RESOLVERS, SYSTEM, between, is_own_place, is_reached, is_real, outermost, protected, secrets,
 };
 
 /// The arguments up to the command.
@@ -36,9 +36,16 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
     for path in outermost(hidden) {
         line.hide(&path);
     }
-    if order.permissions.network == Network::Allowed {
-        for folder in RESOLVERS.iter().map(Path::new) {
-            line.same("--ro-bind-try", folder);
+    match order.permissions.network {
+        Network::Allowed => {
+            for folder in RESOLVERS.iter().map(Path::new) {
+                line.same("--ro-bind-try", folder);
+            }
+        }
+        Network::Blocked => {
+            for folder in DAEMONS.iter().map(Path::new) {
+                line.hide(folder);
+            }
         }
     }
     line.add("--proc", ["/proc".as_ref()]);
@@ -48,6 +55,11 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
         line.add("--remount-ro", ["/proc".as_ref()]);
     }
     line.add("--dev", ["/dev".as_ref()]);
+    // What is written there is memory, of which a command may have so much.
+    line.add("--perms", ["1777".as_ref()]);
+    line.add("--size", [order.limits.memory.to_string().as_ref()]);
+    line.add("--tmpfs", ["/dev/shm".as_ref()]);
+    line.add("--remount-ro", ["/dev".as_ref()]);
     line.bind("--ro-bind", Path::new("/sys"), Path::new("/sys"));
     line.bind("--bind", scratch.temporary(), Path::new("/tmp"));
     line.add("--symlink", ["/tmp".as_ref(), "/var/tmp".as_ref()]);

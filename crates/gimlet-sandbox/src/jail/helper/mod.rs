@@ -24,11 +24,14 @@ use rustix::process::Resource;
 
 use self::aside::Watched;
 use self::scratch::Scratch;
+use self::tree::Depth;
 use super::detect::{Mechanism, Outside};
 use super::order::{self, Errand, Limits, Order};
 
 /// How often the tree is measured.
 pub const TICK: Duration = Duration::from_millis(25);
+/// Every how many times the files are looked at that are nowhere but in memory.
+const LOOKS: u32 = 8;
 /// How many threads a process has on average before the kernel refuses more, or, to root, the supervisor.
 const TASKS: usize = 8;
 /// Exit code when the jail itself could not be built; nothing of the command has run.
@@ -210,6 +213,7 @@ fn not_started(argv: &[OsString], error: &io::Error) -> u8 {
 fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<(u8, Option<String>)> {
     let mut measured = Instant::now();
     let mut usual = sys::tasks();
+    let mut looks = 0;
     loop {
         // By the clock, not by silence: a command whose children end all the time must not put the measuring off.
         match signals.wait(TICK.saturating_sub(measured.elapsed()))? {
@@ -231,7 +235,9 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<(u
         if crowd {
             sys::signal_group(command, libc::SIGSTOP);
         }
-        if let Some(limit) = exceeded(tree::measure(limits.memory), limits) {
+        looks += 1;
+        let depth = if looks % LOOKS == 0 { Depth::Files } else { Depth::Processes };
+        if let Some(limit) = exceeded(tree::measure(limits.memory, depth), limits) {
             return Ok((LIMITED, Some(limit)));
         }
         if crowd {
@@ -319,6 +325,7 @@ fn locked_in(errand: &Errand, argv: (&OsString, &[OsString]), scratch: &Scratch)
     let (program, arguments) = argv;
     let mut command = Command::new(program);
     command.args(arguments).env("TMPDIR", scratch.temporary()).env_remove(WORD);
+    without_closed_settings(&mut command, scratch);
     if order.permissions.profile == Profile::ReadOnly {
         command.env("PYTHONDONTWRITEBYTECODE", "1");
     }
@@ -330,4 +337,17 @@ fn locked_in(errand: &Errand, argv: (&OsString, &[OsString]), scratch: &Scratch)
         command.env_remove(name);
     }
     Ok(command)
+}
+
+/// Has git look for no settings in the closed home but `.gitconfig`, nor for the files that this may name: it gives up at one
+/// that is there and may not be read.
+fn without_closed_settings(command: &mut Command, scratch: &Scratch) {
+    command.env("XDG_CONFIG_HOME", scratch.temporary());
+    let count = std::env::var("GIT_CONFIG_COUNT").ok().and_then(|count| count.parse().ok()).unwrap_or(0_u32);
+    let closed = ["core.excludesFile", "core.attributesFile"];
+    for (index, name) in (count..).zip(closed) {
+        command.env(format!("GIT_CONFIG_KEY_{index}"), name);
+        command.env(format!("GIT_CONFIG_VALUE_{index}"), "/dev/null");
+    }
+    command.env("GIT_CONFIG_COUNT", (count + closed.len() as u32).to_string());
 }

@@ -1,7 +1,9 @@
 //! All processes a command has started, found by their parents. Orphans are the supervisor's own children, so nothing
 //! leaves the tree.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use super::sys;
 
@@ -10,14 +12,27 @@ use super::sys;
 pub(crate) struct Used {
     pub(crate) processes: usize,
     pub(crate) threads: usize,
-    /// Memory that comes from no file, in bytes; what they share among them counts once.
+    /// Memory that comes from no file on a disk, in bytes; what they share among them counts once.
     pub(crate) memory: u64,
+}
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// The processes.
+    Processes,
+    /// As well what each has open, which takes long where there are many.
+    Files,
 }
 
 /// Measures everything below this process. How much of the memory is shared is found out only where it matters for the
 /// limit, since the kernel has to look at every page for it.
-pub(crate) fn measure(limit: u64) -> Used {
+pub(crate) fn measure(limit: u64, depth: Depth) -> Used {
     let below = below(std::process::id());
+    let in_files = match depth {
+        Depth::Processes => 0,
+        Depth::Files => in_files(&below),
+    };
     let sizes: Vec<(u32, Size)> = below.iter().filter_map(|pid| Some((*pid, Size::of(*pid)?))).collect();
     let sum = |size: fn(&Size) -> u64| sizes.iter().map(|(_, of)| size(of)).sum::<u64>();
     let (private, shared) = (sum(|of| of.private), sum(|of| of.shared));
@@ -27,7 +42,26 @@ pub(crate) fn measure(limit: u64) -> Used {
         sizes.iter().map(|(pid, size)| share(*pid, size)).sum()
     };
     let threads = sizes.iter().map(|(_, size)| size.threads).sum();
-    Used { processes: below.len(), threads, memory: private + shared }
+    Used { processes: below.len(), threads, memory: private + shared.max(in_files) }
+}
+
+/// Bytes in files that are nowhere but in memory: those of the jail's own `/dev/shm`, and those that have no name. What is
+/// mapped of them is shared memory as well.
+fn in_files(pids: &[u32]) -> u64 {
+    let device = |place: &Path| Some(std::fs::metadata(place).ok()?.dev());
+    let shm = |pid: &u32| PathBuf::from(format!("/proc/{pid}/root/dev/shm"));
+    // Outside of bubblewrap it is the machine's, where a jail without bubblewrap writes nothing.
+    let machine = device(Path::new("/dev/shm"));
+    let own = pids.iter().map(shm).find(|place| device(place).is_some_and(|found| Some(found) != machine));
+    let used = own.and_then(|place| rustix::fs::statvfs(&place).ok());
+    let used = used.map_or(0, |space| (space.f_blocks - space.f_bfree) * space.f_frsize);
+    let open = pids.iter().flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten());
+    let unnamed = open.flatten().filter_map(|file| {
+        let name = std::fs::read_link(file.path()).ok()?;
+        let known = name.to_str()?.starts_with("/memfd:").then(|| std::fs::metadata(file.path()).ok())??;
+        Some((known.ino(), known.blocks() * 512))
+    });
+    used + unnamed.collect::<BTreeMap<_, _>>().into_values().sum::<u64>()
 }
 
 /// Whether the kernel tells what [`children`] asks for.
