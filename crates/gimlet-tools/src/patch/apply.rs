@@ -105,7 +105,8 @@ fn apply_to(text: &str, hunks: &[Hunk]) -> Result<Applied, HunkError> {
         }
         placed.push(found);
     }
-    placed.sort_by_key(|found| found.at);
+    // What is only inserted comes before what begins at the same line.
+    placed.sort_by_key(|found| (found.at, found.length));
     let strictness = placed.iter().map(|found| found.strictness).max().unwrap_or(Strictness::Exact);
     Ok(Applied { text: build(&file, &placed), strictness })
 }
@@ -119,7 +120,7 @@ fn place<'a>(
 ) -> Result<Placed<'a>, HunkError> {
     let wanted: Vec<&str> = hunk.old_lines().map(|line| line.text.as_str()).collect();
     if wanted.is_empty() {
-        return insertion(file, hunk, number, near);
+        return insertion(file, hunk, number, near, placed);
     }
     // Stray blank lines at the end are no part of the file; they are dropped one by one if they do not fit.
     let blanks =
@@ -158,6 +159,7 @@ fn insertion<'a>(
     hunk: &'a Hunk,
     number: usize,
     near: Option<usize>,
+    placed: &[Placed<'_>],
 ) -> Result<Placed<'a>, HunkError> {
     let at = match (hunk.at, near) {
         _ if file.is_empty() => 0,
@@ -165,6 +167,9 @@ fn insertion<'a>(
         (Some(_), Some(near)) => (near + 1).min(file.len()),
         (Some(_) | None, _) => return Err(HunkError::NoPlace { number }),
     };
+    if placed.iter().any(|other| other.at < at && at < other.at + other.length) {
+        return Err(HunkError::NoPlace { number });
+    }
     Ok(Placed { at, length: 0, hunk, lines: &hunk.lines, strictness: Strictness::Exact })
 }
 
