@@ -5,6 +5,7 @@
 Give it the folder that `gimlet eval SUITE --out DIR` wrote to, and one report shows both. It needs smolagents[openai] from
 PyPI. The tools are what somebody would write for smolagents by hand: list, read, search, git, write, run. Nothing asks for an
 approval, since smolagents has none; commands are confined to the throw-away copy by bubblewrap, for this machine's sake.
+The same command goes on where it stopped; a try that was interrupted is made again in a fresh repository.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 
+from openai import APIConnectionError, APITimeoutError
 from smolagents import ChatMessage, CodeAgent, LogLevel, MessageRole, OpenAIModel, ToolCallingAgent, tool
 from smolagents.memory import ActionStep
 from smolagents.utils import AgentParsingError
@@ -173,6 +175,12 @@ def warm_up(options, action: str):
     agent.model.generate([*agent.write_memory_to_messages(), hello], **tools)
 
 
+def is_unreachable(error: Exception) -> bool:
+    """Whether the server is gone, which is nobody's failure; that it is slow is."""
+    cause = error.__cause__ or error
+    return isinstance(cause, APIConnectionError) and not isinstance(cause, APITimeoutError)
+
+
 def attempt(options, action: str, order: dict, repo: pathlib.Path) -> dict:
     """Works on one task, and tells what happened in the words `gimlet eval --grade` reads."""
     calls: list = []
@@ -185,6 +193,8 @@ def attempt(options, action: str, order: dict, repo: pathlib.Path) -> dict:
         told["answer"] = "" if result.output is None else str(result.output)
         told["ended"] = "answered" if result.state == "success" else "limited"
     except Exception as error:
+        if is_unreachable(error):
+            sys.exit(f"the model server cannot be reached: {error}")
         late = time.monotonic() > agent.model.ends - 1
         told["answer"] = last_words([step for step in agent.memory.steps if isinstance(step, ActionStep)]) if late else ""
         told["ended"] = "limited" if late else "broken"
@@ -226,20 +236,30 @@ def main():
     for repetition in range(1, options.repeat + 1):
         for action in options.action.split(","):
             folder = (options.out / "smolagents" / f"{action}-{repetition}").absolute()
-            if not folder.exists():
-                order = [options.gimlet, "eval", options.suite, *chosen, *limits, "--prepare", folder]
-                subprocess.run(order, check=True)
-            ahead = [place for place in sorted(folder.iterdir()) if not (place / "run.json").exists()]
+            # Tasks are worked on elsewhere, in repositories made anew, and moved here as a whole when they are done: what an
+            # interrupted try or an interrupted preparation left is never gone on with.
+            work = folder.with_name(f"{folder.name}.work")
+            if work.exists():
+                shutil.rmtree(work)
+            work.mkdir(parents=True)
+            order = [options.gimlet, "eval", options.suite, *chosen, *limits, "--prepare", work]
+            subprocess.run(order, check=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            ahead = [place for place in sorted(work.iterdir()) if not (folder / place.name / "run.json").exists()]
             if ahead:
                 warm_up(options, action)
             for place in ahead:
-                file = place / "run.json"
                 order = json.loads((place / "task.json").read_text())
                 told = attempt(options, action, order, place / "repo")
                 name = options.name or options.model
                 left = {"agent": "smolagents", "model": name, "action": action, "repetition": repetition, "transcript": told}
-                file.write_text(json.dumps(left, indent=1))
+                (place / "run.json").write_text(json.dumps(left, indent=1))
+                done = folder / place.name
+                if done.exists():
+                    shutil.rmtree(done)
+                place.rename(done)
                 print(f"{place.name} {action} {told['ended']} {told['steps']} steps {told['seconds']:.0f} s", file=sys.stderr)
+            shutil.rmtree(work)
             subprocess.run(
                 [options.gimlet, "eval", options.suite, *chosen, "--grade", folder, "--out", options.out], check=True
             )

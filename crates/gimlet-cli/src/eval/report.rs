@@ -167,7 +167,7 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "agent",
     "model",
     "action",
@@ -180,6 +180,7 @@ const COLUMNS: [&str; 15] = [
     "tokens in",
     "out",
     "seconds",
+    "limited",
     "unread",
     "loops",
     "asked",
@@ -227,6 +228,7 @@ fn cells(row: &Row) -> [String; COLUMNS.len()] {
         format!("{:.0}", score.tokens_in),
         format!("{:.0}", score.tokens_out),
         format!("{:.1}", score.seconds),
+        score.limited.to_string(),
         percent(score.parse_failures),
         counted(score.loops),
         counted(score.approvals),

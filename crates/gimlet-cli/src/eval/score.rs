@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::ledger::{Contender, OWN, Record};
+use super::transcript::Ended;
 
 /// Standard deviations of an interval that holds the true share in 95 of 100 cases.
 const Z: f64 = 1.959_964;
@@ -36,6 +37,8 @@ pub(crate) struct Score {
     pub(crate) loops: Option<u32>,
     pub(crate) approvals: Option<u32>,
     pub(crate) refused: Option<u32>,
+    /// Tries that a limit of steps, time or tokens ended.
+    pub(crate) limited: usize,
     pub(crate) broken: usize,
 }
 
@@ -98,6 +101,7 @@ impl Score {
             loops: own(|record| record.transcript.loops),
             approvals: own(|record| record.transcript.approvals),
             refused: own(|record| record.transcript.refused),
+            limited: records.iter().filter(|record| record.transcript.ended == Ended::Limited).count(),
             broken: records.iter().filter(|record| record.transcript.error.is_some()).count(),
         })
     }
