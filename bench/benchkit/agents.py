@@ -72,10 +72,6 @@ class Agent:
     """The way of gimlet's that is like its own, where the plain one is not."""
     starts = True
     """Whether it starts in a way of its own; gimlet's actions start alike, and so do smolagents' agents."""
-    light = True
-    """Whether more than one round of a hundred of them fits the time there is."""
-    left_out_of_crowds: str | None = None
-    """Why there is no round of a hundred of them at all."""
 
     def __init__(self, places: Places):
         self.places = places
@@ -179,7 +175,6 @@ class SmolagentsTools(Agent):
     key, label = "smolagents-tools", "smolagents ToolCallingAgent"
     how = "calls a tool `read_file` written in Python, in its own process"
     kind = "tools"
-    light = False
 
     def missing(self) -> str | None:
         return None if self.places.python.exists() else "not installed; bench/peers installs it"
@@ -211,7 +206,6 @@ class SmolagentsCode(SmolagentsTools):
     kind = "code"
     alike = "gimlet-code"
     starts = False
-    left_out_of_crowds = "left out for time: as processes the two agents of smolagents differ little; both are there as threads"
 
     def step(self, number: int) -> dict:
         return {"text": f'Thought: read it.\n<code>\nprint(read_file("{part(number)}"))\n</code>'}

@@ -116,13 +116,11 @@ class Bench:
                     run(agent.run(server.url, 2))
             self._warm = True
 
-    def in_turns(
-        self, rounds: int, rows: list[Row], everyone: list[Any], measure: Callable[[Any], None], first: int = 0
-    ) -> None:
+    def in_turns(self, rounds: int, rows: list[Row], everyone: list[Any], measure: Callable[[Any], None]) -> None:
         """Lets everyone (who has a `key` and a `label`) go once a round, another one first each time. Who fails is out, and
         the rows say why."""
         left = list(everyone)
-        for number in range(first, first + rounds):
+        for number in range(rounds):
             at = number % max(1, len(left))
             for one in left[at:] + left[:at]:
                 try:

@@ -22,7 +22,7 @@ TABLE = [
 ]
 """The rows: a row of the results, what it is called, and which of gimlet's ways the others stand beside."""
 HEAD = """Everyone is served by the same scripted model, so that only the programs are compared: `bench/run` on {cores} cores of
-{processor}, {date} ([all rows, the noise, how far runs differ, and where gimlet is behind](bench/results/README.md)). A figure is
+{processor}, {date} ([all rows, the noise,{differ} and where gimlet is behind](bench/results/README.md)). A figure is
 the median round, in brackets the least and the most; one without brackets was the same in every round. Those with an x are
 multiples of gimlet's: below 1 gimlet takes more. Bold: gimlet is behind."""
 LIKE = """In the table gimlet reads a file by its own tool, goose and codex by a shell without a jail. Like for like gimlet uses its
@@ -40,7 +40,9 @@ def put(page: str, made: str) -> str:
 def block(results: dict, others: list[dict]) -> str:
     """The figures of a run; other runs of the same commit tell how far they can be believed."""
     rows = {row["key"]: row for row in results["rows"]}
-    head = HEAD.format(**results["machine"], date=results["date"])
+    # The report tells it only where there is another run.
+    differ = " how far runs differ," if others else ""
+    head = HEAD.format(**results["machine"], date=results["date"], differ=differ)
     notes = [LIKE, _python(rows), _search(rows), _repeated(rows), *_between(results, others)]
     return "\n\n".join([_wrapped(head), _table(rows, results.get("alike", {})), "\n".join(_wrapped(note, "- ") for note in notes)])
 

@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 
 from . import chart, readme
-from .compare import TELLING, Spread, between_runs, gimlet_is_behind, is_even, is_gimlet, noise, only_in, ratios, spread
+from .compare import TELLING, between_runs, gimlet_is_behind, is_even, is_gimlet, noise, only_in, ratios, spread
 from .table import AGAIN, BASE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,11 +165,11 @@ def _told(row: dict, who: str, base: str) -> str:
     """Someone's value: in multiples of one of gimlet's ways, or as it is."""
     match row["kind"]:
         case "ratio":
-            return _spread(spread(ratios(row, who, base)), _times)
+            return _values(ratios(row, who, base), _times)
         case "share":
-            return _spread(spread(row["values"][who]), lambda share: f"{share * 100:.1f} %")
+            return _values(row["values"][who], lambda share: f"{share * 100:.1f} %")
         case "plain":
-            return _spread(spread(row["values"][who]), lambda amount: f"{amount:.1f} {row['unit']}")
+            return _values(row["values"][who], lambda amount: f"{amount:.1f} {row['unit']}")
         case kind:
             raise ValueError(f"no such kind of row: {kind}")
 
@@ -179,8 +179,11 @@ def _own(row: dict, base: str) -> str:
     return "" if row["kind"] == "ratio" else f": {_told(row, base, base)}"
 
 
-def _spread(of: Spread, tell) -> str:
+def _values(values: list[float], tell) -> str:
+    of = spread(values)
     median, least, most = tell(of.median), tell(of.least), tell(of.most)
+    if len(values) == 1:
+        return f"{median} (one round)"  # Otherwise it would read as the same in every round.
     return median if least == most else f"{median} ({least} to {most})"
 
 

@@ -63,7 +63,6 @@ class Swarm:
 
     key: str
     label: str
-    light: bool
     agent: Agent
     processes: int
     runs: int
@@ -98,11 +97,11 @@ def parallel(bench: Bench) -> None:
         memory.add(swarm.key, used.peak_kb())
 
     bench.warm_up()
-    swarms = [Swarm(agent.key, agent.label, agent.light, agent, count, 1) for agent in bench.agents]
+    swarms = [Swarm(agent.key, agent.label, agent, count, 1) for agent in bench.agents]
     for agent in bench.agents:
         if isinstance(agent, SmolagentsTools):
             # The kinder way to have many agents of smolagents: what takes long is loaded once.
-            swarm = Swarm(f"{agent.key}-threads", f"{agent.label}, threads of one process", True, agent, 1, count)
+            swarm = Swarm(f"{agent.key}-threads", f"{agent.label}, threads of one process", agent, 1, count)
             bench.labels[swarm.key] = swarm.label
             if agent.alike:
                 bench.alike[swarm.key] = agent.alike
@@ -114,17 +113,12 @@ def parallel(bench: Bench) -> None:
                 row.lacks(swarm.key, why)
 
     for rounds, measure in ((bench.effort.parallel_rounds, timed), (bench.effort.memory_rounds, weighed)):
-        # A hundred of the heavy ones take minutes: they are in the first round only, with everyone else.
-        bench.in_turns(1, rows, [swarm for swarm in swarms if swarm.key not in time.missing], measure)
-        light = [swarm for swarm in swarms if swarm.light and swarm.key not in time.missing]
-        bench.in_turns(rounds - 1, rows, light, measure, first=1)
+        bench.in_turns(rounds, rows, [swarm for swarm in swarms if swarm.key not in time.missing], measure)
 
 
 def _left_out(bench: Bench, swarm: Swarm) -> str | None:
     if swarm.processes == 1:
         return None
-    if swarm.agent.left_out_of_crowds:
-        return swarm.agent.left_out_of_crowds
     # Already more than so many need, for they share pages; and the median, for one odd sample must not keep anybody out.
     weighed = [value for row in bench.rows if row.key == "two.memory" for value in row.values.get(swarm.key, [])]
     need = statistics.median(weighed or [0]) * swarm.processes

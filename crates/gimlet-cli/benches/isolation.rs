@@ -63,17 +63,29 @@ async fn jails(root: &Path) {
         }
         let small = Program { path: env!("CARGO_BIN_EXE_gimlet-jail").into(), args: Vec::new() };
         let large = Program { path: env!("CARGO_BIN_EXE_gimlet").into(), args: vec!["__jail".into()] };
-        for (helper, by) in [(small, "gimlet-jail"), (large, "gimlet itself")] {
-            let config = JailConfig {
-                helper,
-                found: found.clone(),
-                home: None,
-                hidden: Vec::new(),
-                cache: None,
-                limits: jail::Limits::default(),
-            };
+        let bare = JailConfig {
+            helper: small,
+            found: found.clone(),
+            home: None,
+            hidden: Vec::new(),
+            cache: None,
+            limits: jail::Limits::default(),
+        };
+        let by_gimlet = JailConfig { helper: large, ..bare.clone() };
+        // As in a run: how much there is to show and to hide depends on the machine.
+        let as_used = JailConfig {
+            home: std::env::home_dir(),
+            hidden: jail::system_secrets().to_vec(),
+            cache: Some(root.with_extension("cache")),
+            ..bare.clone()
+        };
+        for (config, how) in [
+            (bare, "gimlet-jail as the helper"),
+            (by_gimlet, "gimlet itself as the helper"),
+            (as_used, "gimlet-jail as the helper, with this user's home and secrets"),
+        ] {
             let runner = Box::new(JailedRunner::new(config, Arc::new(HostRunner)));
-            ways.push(way(&format!("jailed by {name}, {by} as the helper"), runner, &["true"]));
+            ways.push(way(&format!("jailed by {name}, {how}"), runner, &["true"]));
         }
     }
     for _ in 0..ROUNDS {
