@@ -469,7 +469,12 @@ class Session:
         if shown is None:
             return None
         value = eval(shown, self.names)
-        return None if value is None else shorten(repr(value), self.limits["value"])
+        if value is None:
+            return None
+        text = shorten(repr(value), self.limits["value"])
+        # As where people type Python.
+        self.names["_"] = value
+        return text
 
     def limit(self):
         kept = "and was stopped; variables keep the values they had"

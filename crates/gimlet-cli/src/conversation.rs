@@ -159,7 +159,7 @@ impl Conversation {
         let limits = self.team.limits(&self.options.work, &self.settings);
         let context = match self.run {
             // A run has it in its log.
-            Some(_) => String::new(),
+            Some(_) => world::no_context(),
             None => {
                 let manner = Manner { action: self.action, ..found.manner };
                 world::context(&self.place, &self.settings, &manner)

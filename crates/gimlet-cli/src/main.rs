@@ -17,6 +17,7 @@ mod home;
 mod instructions;
 mod isolation;
 mod keys;
+mod lookup;
 mod mcp;
 mod memory;
 mod models;

@@ -7,6 +7,7 @@ use anyhow::Context;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::Env;
+use gimlet::agent::ContextFor;
 use gimlet::approval::Approver;
 use gimlet::constrain::Constrain;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
@@ -32,7 +33,7 @@ use crate::isolation::{self, Isolation};
 use crate::mcp::{self, Loudness};
 use crate::patches::PatchFile;
 use crate::served::Manner;
-use crate::{home, keys, memory, overview, rules};
+use crate::{home, keys, lookup, memory, overview, rules};
 
 /// A folder as tools see it: without secrets, those that the policy adds included, and without Gimlet's own home.
 pub(crate) fn root(path: &Path, policy: &gimlet_policy::Policy) -> anyhow::Result<Root> {
@@ -236,8 +237,8 @@ impl Policy for AskBeforeEdit {
 }
 
 /// What the model reads of the project before its task: what it tells agents, and for a small model that calls tools the
-/// names of its files. Only a new run needs it: a resumed one has it in its log.
-pub(crate) fn context(place: &Place, settings: &Settings, manner: &Manner) -> String {
+/// names of its files and the lines that its task is about. Only a new run needs it: a resumed one has it in its log.
+pub(crate) fn context(place: &Place, settings: &Settings, manner: &Manner) -> ContextFor {
     let told = match settings.instructions.value.then(|| place.instructions()) {
         Some(Ok(found)) => found.map(|instructions| instructions.text),
         Some(Err(reason)) => {
@@ -246,12 +247,25 @@ pub(crate) fn context(place: &Place, settings: &Settings, manner: &Manner) -> St
         }
         None => None,
     };
-    // One that writes code copies the names into its program, instead of asking for what is there.
-    let files = match (manner.constrain, manner.action) {
-        (Constrain::Always, ActionFormat::Tools) => overview::of_project(place.root()),
-        (Constrain::Always, ActionFormat::Code) | (Constrain::AfterFailures | Constrain::Never, _) => None,
+    let is_small = match manner.constrain {
+        Constrain::Always => true,
+        Constrain::AfterFailures | Constrain::Never => false,
     };
-    [told, files].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    // One that writes code copies the names into its program, instead of asking for what is there.
+    let files = match manner.action {
+        ActionFormat::Tools if is_small => overview::of_project(place.root()),
+        ActionFormat::Tools | ActionFormat::Code => None,
+    };
+    let (root, redactor) = (place.root().clone(), redactor());
+    Arc::new(move |task| {
+        let lines = is_small.then(|| lookup::of_task(&root, task, &redactor)).flatten();
+        [told.clone(), files.clone(), lines].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    })
+}
+
+/// For a run that has it in its log.
+pub(crate) fn no_context() -> ContextFor {
+    Arc::new(|_| String::new())
 }
 
 /// The hidden subcommand that is the sandbox's worker.

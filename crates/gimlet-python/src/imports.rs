@@ -334,8 +334,11 @@ impl Imports {
             .filter(|(distance, _)| *distance <= 2 && *distance < name.chars().count());
         match near {
             Some((_, near)) => format!("No module named '{name}'. Did you mean: '{near}'?"),
+            // Small models import what they are to explain.
             None => format!(
-                "import of '{name}' is not allowed; use the standard library's pure modules or a tool"
+                "import of '{name}' is not allowed: use the standard library's pure modules; a file of the project can be \
+                 read, read_file('{}.py'), or run by run_cmd",
+                name.replace('.', "/")
             ),
         }
     }

@@ -104,6 +104,8 @@ const SAME: &[&str] = &[
     "read_file.__name__, read_file.__doc__",
     "v = {'a': [1, 2.5, None, True, 'é'], 'b': {'c': (1, 2)}}\necho(v)",
     "globals()[1] = 2",
+    "'kept'",
+    "_ * 2",
 ];
 
 /// Cells that end differently, and what a container says: its Python is CPython, of the image's version.

@@ -18,6 +18,9 @@ use crate::run::{Ending, Env, Run, RunError};
 use crate::tool::{Tool, TypedTool, tool};
 use crate::toolbox::{Toolbox, ToolboxError, is_callable_name};
 
+/// Makes what an agent reads before a task; nothing if it is empty.
+pub type ContextFor = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
 /// An agent.
 pub struct Agent {
     pub(crate) name: String,
@@ -28,7 +31,7 @@ pub struct Agent {
     pub(crate) action: ActionFormat,
     pub(crate) dialect: Dialect,
     pub(crate) instructions: String,
-    pub(crate) context: String,
+    pub(crate) context: ContextFor,
     pub(crate) limits: Limits,
     pub(crate) plan: Planning,
     pub(crate) sampling: Sampling,
@@ -92,7 +95,7 @@ impl Agent {
                 action: ActionFormat::default(),
                 dialect: Dialect::default(),
                 instructions: String::new(),
-                context: String::new(),
+                context: Arc::new(|_| String::new()),
                 limits: Limits::default(),
                 plan: Planning::default(),
                 sampling: Sampling::default(),
@@ -155,7 +158,7 @@ struct Parts {
     action: ActionFormat,
     dialect: Dialect,
     instructions: String,
-    context: String,
+    context: ContextFor,
     limits: Limits,
     plan: Planning,
     sampling: Sampling,
@@ -234,8 +237,15 @@ impl AgentBuilder {
     /// What it reads before its task. Unlike instructions this may come from anywhere: it is said by the user's side of
     /// the conversation, and whoever gives it marks where it is from and keeps it short.
     #[must_use]
-    pub fn context(mut self, context: impl Into<String>) -> Self {
-        self.agent.context = context.into();
+    pub fn context(self, context: impl Into<String>) -> Self {
+        let context = context.into();
+        self.context_for(Arc::new(move |_| context.clone()))
+    }
+
+    /// The same, made for each task.
+    #[must_use]
+    pub fn context_for(mut self, context: ContextFor) -> Self {
+        self.agent.context = context;
         self
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gimlet::Agent;
-use gimlet::agent::AgentBuilder;
+use gimlet::agent::{AgentBuilder, ContextFor};
 use gimlet::cell::Executor;
 use gimlet::constrain::Constrain;
 use gimlet::event::ActionFormat;
@@ -121,12 +121,12 @@ impl<'a> Builder<'a> {
     }
 
     /// The agent that leads. It alone is held to finish what its task asks for: what the others do is part of that.
-    pub(super) fn lead(&mut self, part: Part<'_>, context: String) -> anyhow::Result<Arc<Agent>> {
+    pub(super) fn lead(&mut self, part: Part<'_>, context: ContextFor) -> anyhow::Result<Arc<Agent>> {
         let gate = self.place.gate();
         let imports = part.imports.clone();
         let agent = self.finish(part, |builder| match gate {
-            Some(gate) => builder.check(gate).context(context),
-            None => builder.context(context),
+            Some(gate) => builder.check(gate).context_for(context),
+            None => builder.context_for(context),
         })?;
         if let Some(sandbox) = self.sandboxes.get(&imports) {
             // The interpreter gets ready while the model thinks about its first reply.

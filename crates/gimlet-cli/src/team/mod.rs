@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gimlet::Agent;
+use gimlet::agent::ContextFor;
 use gimlet::event::{ActionFormat, Started};
 use gimlet::limits::Limits;
 use gimlet::plan::Planning;
@@ -49,7 +50,7 @@ pub(crate) struct Ready {
 pub(crate) struct Duty<'a> {
     pub(crate) imports: &'a [String],
     pub(crate) limits: Limits,
-    pub(crate) context: String,
+    pub(crate) context: ContextFor,
 }
 
 /// The agents of a new run.
@@ -98,7 +99,7 @@ pub(crate) async fn as_before(
         team.all_imports(started.action, options, settings)?
     };
     // What a project tells agents is in the run's log.
-    let duty = Duty { imports: &imports, limits: state.limits.clone(), context: String::new() };
+    let duty = Duty { imports: &imports, limits: state.limits.clone(), context: world::no_context() };
     let agent = team.assemble(place, settings, options, found, duty).await?;
     Ok(Ready { team, agent, action: started.action, imports, model, asked_as, why: None })
 }

@@ -3,7 +3,7 @@
 
 use gimlet_models::Script;
 use gimlet_testkit::{ModelServer, Recorded};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Project, Said, of_type};
 
@@ -298,4 +298,72 @@ async fn what_was_recorded_plays_again_without_its_server() {
     let (_, said) = say(project, &["-m", &format!("replay/{tape}"), "what is wrong?"]).await;
     assert_eq!((said.code, said.stdout.as_str()), (0, "it subtracts\n"), "{}", said.stderr);
     assert_eq!(server.requests().len(), 2, "the second time nobody was asked");
+}
+
+#[test]
+fn words_in_the_place_of_a_program_are_no_answer() {
+    let words = "[[reply]]\ntext = '{\"code\": \"The code is already correct.\"}'\n";
+    let project = Project::new().ungated();
+    let script = format!("order = \"turns\"\n{words}[[reply]]\ntext = \"It adds.\"\n");
+    let (code, events) = project.events(&script, &["--action", "code"]);
+    assert_eq!((code, &events.last().unwrap()["answer"]), (0, &json!("It adds.")), "{events:?}");
+    let told = of_type(&events, "feedback")[0]["text"].to_string();
+    assert!(told.contains("There is no Python in `code`, only words."), "{told}");
+    let (code, events) =
+        project.events(&format!("order = \"turns\"\n{}", words.repeat(3)), &["--action", "code"]);
+    let answer = &events.last().unwrap()["answer"];
+    assert_eq!((code, answer), (0, &json!("The code is already correct.")), "said three times it is meant");
+}
+
+/// What a very small model reads before its task: where it is, and which lines the task is about.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_very_small_model_is_shown_the_lines_its_task_is_about() {
+    let server = server("[[reply]]\ntext = \"done\"\n", "qwen2.5-coder-1.5b-instruct", 8192).await;
+    let url = server.url();
+    for (action, names) in [("tools", true), ("code", false)] {
+        let project = Project::new().ungated();
+        let args = [
+            "-m",
+            "llamacpp/qwen2.5-coder-1.5b-instruct",
+            "--api-base",
+            &url,
+            "-a",
+            action,
+            "What does calc return?",
+        ];
+        say(project, &args).await;
+        let request = server.requests().pop().unwrap();
+        let told = request.messages().iter().map(Value::to_string).collect::<String>();
+        assert!(
+            told.contains(
+                "Lines in which words of the task occur:\\nREADME.md:1: # Calc\\ncalc.py:2: return a - b"
+            ),
+            "{told}"
+        );
+        assert_eq!(told.contains("The files of this repository, by name only"), names, "{action}: {told}");
+    }
+    let (_, _) = say(
+        Project::new().ungated(),
+        &["-m", "llamacpp/qwen2.5-coder-1.5b-instruct", "--api-base", &url, "Say good morning."],
+    )
+    .await;
+    let told = server.requests().pop().unwrap().messages().iter().map(Value::to_string).collect::<String>();
+    assert!(!told.contains("words of the task"), "{told}");
+}
+
+/// A value that was shown has a name, and whoever looks for it by another is told.
+#[test]
+fn the_value_that_was_shown_can_be_had_again() {
+    let script = r#"
+order = "turns"
+[[reply]]
+text = "```python\nsorted(file for file in list_files()['files'])\n```"
+[[reply]]
+text = "```python\nfinal_answer(value)\n```"
+[[reply]]
+expect = ["name 'value' is not defined\nThe value that was shown before has the name _ here."]
+text = "```python\nfinal_answer(_)\n```"
+"#;
+    let said = Project::new().ungated().run(script, &["--action", "code"]);
+    assert_eq!((said.code, said.stdout.contains("README.md")), (0, true), "{}{}", said.stdout, said.stderr);
 }

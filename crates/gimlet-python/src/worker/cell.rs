@@ -123,7 +123,13 @@ impl Session {
         }
         let Ok(value) = self.scope.globals.get_item(VALUE, vm) else { return Ok(None) };
         self.scope.globals.del_item(VALUE, vm)?;
-        if vm.is_none(&value) { Ok(None) } else { self.shown(&value, vm).map(Some) }
+        if vm.is_none(&value) {
+            return Ok(None);
+        }
+        let shown = self.shown(&value, vm)?;
+        // As where people type Python.
+        self.scope.globals.set_item("_", value, vm)?;
+        Ok(Some(shown))
     }
 
     fn shown(&self, value: &PyObjectRef, vm: &VirtualMachine) -> PyResult<String> {

@@ -46,13 +46,13 @@ impl Run {
         let begun = self.services.clock.elapsed();
         match self.run_cell(cell, code, begin).instrument(span.clone()).await {
             Ok(end) => {
-                let (printed, times) = self.services.journal.with_state(|state| {
+                let (printed, times, named) = self.services.journal.with_state(|state| {
                     let printed = state.cells.last().map(|cell| cell.printed.clone()).unwrap_or_default();
                     let times = times_alike(&state.cells, &end);
-                    (printed, times)
+                    (printed, times, name_of_value(&state.cells, &end))
                 });
                 let (mut observation, truncated) = observe(code, &printed, &end, &self.services.truncation);
-                if let Some(word) = again(times) {
+                for word in [named, again(times)].into_iter().flatten() {
                     observation = format!("{observation}\n{word}");
                 }
                 telemetry::record_cell(&span, &end, &observation, truncated, &self.services.payload());
@@ -322,6 +322,22 @@ fn ends_alike(one: &CellEnd, other: &CellEnd) -> bool {
     }
 }
 
+/// What a model is told that looks for the value it was just shown by a name of its own.
+fn name_of_value(cells: &[CellRecord], end: &CellEnd) -> Option<&'static str> {
+    let before =
+        cells.len().checked_sub(2).and_then(|place| cells.get(place)).and_then(|cell| cell.end.as_ref());
+    let shown = matches!(before, Some(CellEnd::Done { value: Some(_) }));
+    let unknown = matches!(end, CellEnd::Raised { kind, .. } if kind == "NameError");
+    (shown && unknown).then_some("The value that was shown before has the name _ here.")
+}
+
+/// A traceback without a suggestion that only resembles a name by chance: small models follow it.
+fn without_constants(traceback: &str) -> String {
+    ["False", "True", "None"]
+        .iter()
+        .fold(traceback.to_owned(), |text, name| text.replace(&format!(". Did you mean: '{name}'?"), ""))
+}
+
 /// What a model that writes the same code again is told.
 fn again(times: usize) -> Option<&'static str> {
     match times {
@@ -366,7 +382,7 @@ fn observe(code: &str, printed: &str, end: &CellEnd, limits: &Truncation) -> (St
         }
         CellEnd::Done { value: None } => (String::new(), Keep::Head),
         CellEnd::Answer { value } => (format!("Answer: {}", result_text(value)), Keep::Head),
-        CellEnd::Raised { traceback, .. } => (traceback.clone(), Keep::Tail),
+        CellEnd::Raised { traceback, .. } => (without_constants(traceback), Keep::Tail),
         CellEnd::Limited { message } | CellEnd::Crashed { message } => (message.clone(), Keep::Head),
     };
     if !tail.is_empty() {
@@ -424,6 +440,11 @@ mod tests {
         assert!(!used.contains("only defined"), "{used}");
         let raised = CellEnd::Raised { kind: "E".into(), traceback: "Traceback\nE: x\n".into() };
         assert_eq!(observe("", &raised, &limits).0, "Traceback\nE: x");
+        let misled = CellEnd::Raised {
+            kind: "NameError".into(),
+            traceback: "NameError: name 'value' is not defined. Did you mean: 'False'?\n".into(),
+        };
+        assert_eq!(observe("", &misled, &limits).0, "NameError: name 'value' is not defined");
         let (text, truncated) = observe(&"x\n".repeat(500), &done(None), &limits);
         assert!(truncated && text.contains("300 lines cut"), "{text}");
     }

@@ -462,7 +462,7 @@ fn beginning(
         limits,
         plan: agent.plan,
         system: system_prompt(agent.action, agent.dialect, specs, &agent.told(agent.action))?,
-        context: agent.context.clone(),
+        context: (agent.context)(task),
         tools: specs.iter().map(|spec| spec.name.clone()).collect(),
         tools_digest: agent.toolbox.digest(),
         executor: agent.executor.as_ref().map(|executor| executor.settings()).unwrap_or_default(),

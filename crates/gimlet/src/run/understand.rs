@@ -77,9 +77,12 @@ fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent, state: &
         }
         Intent::Answer(answer) => {
             message.text = parsed.content;
-            match announced(&answer, agent, state) {
-                Some(tool) => message.problem = Some(format!("You spoke of {tool} but did not call it.")),
-                None => message.answer = Some(answer),
+            match (announced(&answer, agent, state), words_as_code(&answer, state)) {
+                (Some(tool), _) => {
+                    message.problem = Some(format!("You spoke of {tool} but did not call it."))
+                }
+                (None, Some(_)) if is_patient(state) => message.problem = Some(NOT_PYTHON.into()),
+                (None, words) => message.answer = Some(words.unwrap_or(answer)),
             }
         }
         Intent::Malformed(problem) => {
@@ -98,10 +101,10 @@ fn is_typed_answer(text: &str, agent: &Agent) -> bool {
 }
 
 /// The tool a model says it would use, when it has used none yet: small models announce a call, or explain it to the
-/// user, instead of making it. Said three times it is what the model means.
+/// user, instead of making it.
 fn announced<'a>(answer: &str, agent: &'a Agent, state: &State) -> Option<&'a str> {
     let in_text = state.action == ActionFormat::Tools && state.dialect == Dialect::Text;
-    if !in_text || state.closing.is_some() || !state.history.is_empty() || state.malformed > 1 {
+    if !in_text || !state.history.is_empty() || !is_patient(state) {
         return None;
     }
     let mut words = answer.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -111,6 +114,25 @@ fn announced<'a>(answer: &str, agent: &'a Agent, state: &State) -> Option<&'a st
         let spec = tools.iter().find(|spec| spec.name == word && word.contains('_'))?;
         Some(spec.name.as_str())
     })
+}
+
+/// Whether something that looks like no action is taken for a slip. Said three times it is what the model means.
+fn is_patient(state: &State) -> bool {
+    state.closing.is_none() && state.malformed <= 1
+}
+
+/// Said to a model that was held to the form of a program and put words into it.
+const NOT_PYTHON: &str = "There is no Python in `code`, only words. Write Python that calls the functions; \
+                          final_answer(\"…\") in it gives the answer.";
+
+/// The words that a reply in the form of a program holds instead of one.
+fn words_as_code(answer: &str, state: &State) -> Option<String> {
+    let fields: serde_json::Map<String, serde_json::Value> = match state.action {
+        ActionFormat::Code => serde_json::from_str(answer).ok()?,
+        ActionFormat::Tools => return None,
+    };
+    let words = fields.get("code").filter(|_| fields.len() == 1)?;
+    words.as_str().map(str::to_owned)
 }
 
 /// Gives a fresh id to every call whose own is empty, taken, or not fit to be part of a path.
