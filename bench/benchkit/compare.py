@@ -49,6 +49,14 @@ def between_runs(one: dict, other: dict) -> list[tuple[float, dict, str]]:
     return sorted(found, key=lambda entry: entry[0], reverse=True)
 
 
+def relation(one: dict, other: dict) -> str:
+    """Of which commit, on which machine another run was, beside this one; whatever else that machine had to do."""
+    ours, theirs = ({**of["machine"], "load_at_start": None} for of in (one, other))
+    commit = "the same commit" if one["revision"] == other["revision"] else f"commit {other['revision']}"
+    machine = "the same machine" if ours == theirs else f"another machine ({theirs['cores']} cores of {theirs['processor']})"
+    return f"of {commit} on {machine}"
+
+
 def only_in(one: dict, other: dict) -> dict[str, list[str]]:
     """What one run measured and another did not: by group, who. Nobody is named where the other has nothing of the group."""
     ours, theirs = _measured(one), _measured(other)

@@ -6,7 +6,7 @@ What a sentence says of a figure holds whichever way it falls; that gimlet is be
 import statistics
 import textwrap
 
-from .compare import Spread, between_runs, gimlet_is_behind, ratios, spread
+from .compare import Spread, between_runs, gimlet_is_behind, ratios, spread, relation
 from .table import BASE
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
@@ -38,7 +38,7 @@ def put(page: str, made: str) -> str:
 
 
 def block(results: dict, others: list[dict]) -> str:
-    """The figures of a run; other runs of the same commit tell how far they can be believed."""
+    """The figures of a run; other runs tell how far they can be believed."""
     rows = {row["key"]: row for row in results["rows"]}
     # The report tells it only where there is another run.
     differ = " how far runs differ," if others else ""
@@ -82,15 +82,14 @@ def _repeated(rows: dict[str, dict]) -> str:
 
 
 def _between(results: dict, others: list[dict]) -> list[str]:
-    compared = [[factor for factor, _, _ in found] for other in others if (found := between_runs(results, other))]
-    if not compared:
-        return []
-    half, most = max(map(statistics.median, compared)), max(map(max, compared))
-    runs = "Another run" if len(compared) == 1 else f"{len(compared)} other runs"
-    return [
-        f"{runs} of the same commit on the same machine: half of the report's medians within a factor of {half:.2f} of these, all "
-        f"within {most:.2f}."
-    ]
+    told = []
+    for other in others:
+        if factors := [factor for factor, _, _ in between_runs(results, other)]:
+            told.append(
+                f"Another run {relation(results, other)}: half of the report's medians within a factor of "
+                f"{statistics.median(factors):.2f} of these, all within {max(factors):.2f}."
+            )
+    return told
 
 
 def _figure(rows: dict[str, dict], key: str, who: str, base: str = BASE) -> str:

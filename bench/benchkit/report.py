@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 
 from . import chart, readme
-from .compare import TELLING, between_runs, gimlet_is_behind, is_even, is_gimlet, noise, only_in, ratios, spread
+from .compare import TELLING, between_runs, gimlet_is_behind, is_even, is_gimlet, noise, only_in, ratios, relation, spread
 from .table import AGAIN, BASE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,11 +31,11 @@ beside gimlet working as the other does, by its shell or by code."""
 
 def write(raw: Path, folder: Path, page: Path | None = None) -> list[Path]:
     """Writes the report and its chart from raw numbers, and the figures of a page: the one named, or of published numbers the
-    repository's README.md. Other numbers beside them, if they are of the same commit, tell how far two runs differ."""
+    repository's README.md. Other numbers beside them tell how far two runs differ."""
     results = json.loads(raw.read_text())
     beside = {path.name: json.loads(path.read_text()) for path in sorted(raw.parent.glob("*.json")) if path != raw}
-    alike = {name: other for name, other in beside.items() if _is_again(results, other)}
-    written = {"README.md": markdown(results, raw.name, alike), "chart.svg": chart.svg(results)}
+    others = {name: other for name, other in beside.items() if not (results["quick"] or other["quick"])}
+    written = {"README.md": markdown(results, raw.name, others), "chart.svg": chart.svg(results)}
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in written.items():
         (folder / name).write_text(text)
@@ -43,15 +43,9 @@ def write(raw: Path, folder: Path, page: Path | None = None) -> list[Path]:
     if page is None and folder.resolve() == PUBLISHED and not results["quick"]:
         page = ROOT / "README.md"
     if page is not None:
-        page.write_text(readme.put(page.read_text(), readme.block(results, list(alike.values()))))
+        page.write_text(readme.put(page.read_text(), readme.block(results, list(others.values()))))
         paths.append(page)
     return paths
-
-
-def _is_again(results: dict, other: dict) -> bool:
-    """Whether other numbers are of the same program on the same machine, whatever else that had to do."""
-    ours, theirs = ({**of["machine"], "load_at_start": None} for of in (results, other))
-    return results["revision"] == other["revision"] and ours == theirs and not (results["quick"] or other["quick"])
 
 
 def markdown(results: dict, raw: str, beside: dict[str, dict]) -> str:
@@ -98,7 +92,7 @@ def _noise(rows: list[dict]) -> str:
 
 
 def _again(results: dict, name: str, other: dict) -> str:
-    told = [f"Another run of the same commit on the same machine, [{name}]({name}),"]
+    told = [f"Another run {relation(results, other)}, [{name}]({name}),"]
     if found := between_runs(results, other):
         factor, row, who = found[0]
         half = statistics.median(factor for factor, _, _ in found)
