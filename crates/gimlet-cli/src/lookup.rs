@@ -49,30 +49,31 @@ pub(crate) fn of_task(root: &Root, task: &str, redactor: &Redactor) -> Option<St
     (!told.is_empty()).then(|| told.join("\n"))
 }
 
-/// Names of files in a task that fit none.
+/// Paths in a task at which nothing is. A bare name may be anywhere, also where nothing is listed.
 fn missing<'a>(root: &Root, task: &'a str, stop: &(dyn Fn() -> bool + Sync)) -> Vec<&'a str> {
-    let words = task.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
-    let mut named: Vec<&str> = words.filter(|word| is_file_name(word)).take(MAX_NAMES).collect();
-    named.retain(|name| {
-        let input = list_files::Input { glob: format!("**/{name}"), limit: 1 };
-        // What cannot be told apart from what is hidden is not told.
-        root.may_show(Path::new(name)) && list(root, &input, stop).is_ok_and(|found| found.files.is_empty())
-    });
-    named.dedup();
+    let around = |c: char| c.is_ascii_punctuation() && !"._-/".contains(c);
+    let words = task.split_whitespace().map(|word| word.trim_matches(around).trim_end_matches('.'));
+    let mut named: Vec<&str> = Vec::new();
+    for path in words.filter(|word| is_path(word)) {
+        let elsewhere = list_files::Input { glob: format!("**/{path}"), limit: 1 };
+        if named.len() < MAX_NAMES
+            && !named.contains(&path)
+            && root.may_show(Path::new(path))
+            && !root.path().join(path).exists()
+            && list(root, &elsewhere, stop).is_ok_and(|found| found.files.is_empty())
+        {
+            named.push(path);
+        }
+    }
     named
 }
 
-/// Whether a word looks like the name of a file: with a short ending that is no number.
-fn is_file_name(word: &str) -> bool {
+/// Whether a word looks like the path of a file: folders, a name, and an ending.
+fn is_path(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    word.rsplit_once('.').is_some_and(|(stem, ending)| {
-        stem.len() >= 2
-            && word.chars().all(plain)
-            && !word.contains("..")
-            && ending.starts_with(|c: char| c.is_ascii_alphabetic())
-            && ending.len() <= 5
-            && !ending.contains('/')
-    })
+    word.rsplit_once('/').is_some_and(|(_, name)| name.contains('.'))
+        && word.chars().all(plain)
+        && word.split('/').all(|part| !part.is_empty() && !part.starts_with('.'))
 }
 
 fn lines(root: &Root, task: &str, redactor: &Redactor, stop: &(dyn Fn() -> bool + Sync)) -> Option<String> {
@@ -81,10 +82,19 @@ fn lines(root: &Root, task: &str, redactor: &Redactor, stop: &(dyn Fn() -> bool 
         return None;
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let pattern = format!("(?i){}", words.join("|"));
-    let input = Input { pattern, glob: "*".into(), limit: MAX_MATCHES };
-    let matches = search(root, threads, &input, stop).ok()?.matches;
-    let near = nearest(&words, matches);
+    let find = |words: &str, limit| {
+        let input = Input { pattern: format!("(?i){words}"), glob: "*".into(), limit };
+        search(root, threads, &input, stop).ok()
+    };
+    let mut found = find(&words.join("|"), MAX_MATCHES)?;
+    if found.truncated {
+        // The common words have crowded the rare ones out.
+        let alone = words.iter().filter_map(|word| find(word, TOO_COMMON)).filter(|found| !found.truncated);
+        found.matches = alone.flat_map(|found| found.matches).collect();
+        found.matches.sort_by(|one, other| (&one.file, one.line).cmp(&(&other.file, other.line)));
+        found.matches.dedup();
+    }
+    let near = nearest(&words, found.matches);
     let lines: Vec<String> = near.iter().map(|found| shown(found, redactor)).collect();
     (!lines.is_empty()).then(|| format!("Lines in which words of the task occur:\n{}", lines.join("\n")))
 }
@@ -179,18 +189,31 @@ mod tests {
     }
 
     #[test]
+    fn a_rare_word_is_found_among_very_many_common_ones() {
+        let many = "return value\n".repeat(MAX_MATCHES + 1);
+        let (_temp, root) = project(&[("a.py", &many), ("z.py", "def parse_port(text):\n")]);
+        let text = of_task(&root, "Which value does parse_port return?", &Redactor::default()).unwrap();
+        assert!(text.ends_with("occur:\nz.py:1: def parse_port(text):"), "{text}");
+    }
+
+    #[test]
     fn a_file_that_is_not_there_is_told() {
         let (temp, root) = project(&[("a.py", "x\n"), (".env", "y\n")]);
         std::fs::create_dir(temp.path().join("sub")).unwrap();
         std::fs::write(temp.path().join("sub/b.py"), "x\n").unwrap();
+        std::fs::write(temp.path().join(".gitignore"), "built.js\n").unwrap();
+        std::fs::write(temp.path().join("built.js"), "y\n").unwrap();
         let told = |task: &str| of_task(&root, task, &Redactor::default());
         assert_eq!(told("What does `shop/pay.py` do?").unwrap(), "There is no file shop/pay.py.");
         for task in [
             "What x is committed?",
             "What is in a.py?",
             "Is b.py short?",
+            "What do no.py and calc.add do?",
             "Is version 1.5 out, i.e. done?",
             "Print .env and ../../x.py",
+            "Is .github/ci.yml used?",
+            "Read built.js.",
         ] {
             assert_eq!(told(task), None, "{task}");
         }

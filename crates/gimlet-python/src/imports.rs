@@ -336,9 +336,8 @@ impl Imports {
             Some((_, near)) => format!("No module named '{name}'. Did you mean: '{near}'?"),
             // Small models import what they are to explain.
             None => format!(
-                "import of '{name}' is not allowed: use the standard library's pure modules; a file of the project can be \
-                 read, read_file('{}.py'), or run by run_cmd",
-                name.replace('.', "/")
+                "import of '{name}' is not allowed: use the standard library's pure modules; a file of the project is read \
+                 or run by a tool"
             ),
         }
     }

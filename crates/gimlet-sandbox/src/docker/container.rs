@@ -61,23 +61,25 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// Waits until the first process stands apart: whoever was faster could hold its input open, and with it the container.
-    /// Otherwise what it said when it ended.
-    async fn apart(&mut self) -> Result<(), String> {
+    /// Otherwise it has ended, for a reason that it said itself, or the engine is gone.
+    async fn apart(&mut self, engine: &Engine) -> Result<(), DockerError> {
         let (mut said, mut errors) = (Vec::new(), Vec::new());
-        while let Some(Ok(part)) = self.output.next().await {
-            match part {
+        while let Some(part) = self.output.next().await {
+            match part.map_err(|error| engine.failed(&error))? {
                 LogOutput::StdErr { message } => errors.extend_from_slice(&message),
                 LogOutput::StdOut { message } | LogOutput::Console { message } => {
                     said.extend_from_slice(&message);
                 }
                 LogOutput::StdIn { .. } => {}
             }
-            if said == APART {
+            // Python may be set up to greet first.
+            if said.ends_with(APART) {
                 return Ok(());
             }
         }
         let errors = String::from_utf8_lossy(&errors);
-        Err(errors.lines().last().unwrap_or("its python3 ends at once").to_owned())
+        let why = errors.lines().last().unwrap_or("its python3 ends at once").to_owned();
+        Err(DockerError::ImageUnfit { image: engine.image_name().to_owned(), why })
     }
 }
 
@@ -116,11 +118,8 @@ impl Container {
             engine.docker.attach_container(&container.name, Some(options.build())).await.map_err(failed)?;
         let mut streams = Streams { input: attached.input, output: attached.output };
         engine.docker.start_container(&container.name, None).await.map_err(failed)?;
-        let apart = tokio::time::timeout(PATIENCE, streams.apart()).await;
-        apart.map_err(|_| DockerError::Other("the container does not begin".into()))?.map_err(|why| {
-            let image = engine.image_name().to_owned();
-            DockerError::ImageUnfit { image, why }
-        })?;
+        let apart = tokio::time::timeout(PATIENCE, streams.apart(engine)).await;
+        apart.map_err(|_| DockerError::Other("the container does not begin".into()))??;
         container.streams = Some(streams);
         Ok(container)
     }

@@ -171,7 +171,7 @@ fn bubblewrap() -> Result<PathBuf, String> {
     let tried = Command::new(&program)
         .args(["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--cap-drop", "ALL"])
         .args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"])
-        .args(["--perms", "1777", "--size", "65536", "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "true"])
+        .args(["--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "true"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::null())

@@ -42,6 +42,12 @@ pub enum HunkError {
         /// Which hunk, counted from 1.
         number: usize,
     },
+    /// It adds lines among those that another one replaces.
+    #[error("hunk {number} lies inside of another hunk; make one of the two")]
+    Inside {
+        /// Which hunk, counted from 1.
+        number: usize,
+    },
 }
 
 fn describe(not_found: &[String], nearest: &[(usize, String)]) -> String {
@@ -168,7 +174,7 @@ fn insertion<'a>(
         (Some(_) | None, _) => return Err(HunkError::NoPlace { number }),
     };
     if placed.iter().any(|other| other.at < at && at < other.at + other.length) {
-        return Err(HunkError::NoPlace { number });
+        return Err(HunkError::Inside { number });
     }
     Ok(Placed { at, length: 0, hunk, lines: &hunk.lines, strictness: Strictness::Exact })
 }

@@ -213,7 +213,9 @@ fn no_plan(error: PlanError<ToolError>) -> ToolError {
             HunkError::Ambiguous { number, lines } => {
                 invalid(path).with("hunk", number).with("fits_at", lines)
             }
-            HunkError::NoPlace { number } => invalid(path).with("hunk", number),
+            HunkError::NoPlace { number } | HunkError::Inside { number } => {
+                invalid(path).with("hunk", number)
+            }
         },
     }
 }

@@ -331,11 +331,17 @@ fn name_of_value(cells: &[CellRecord], end: &CellEnd) -> Option<&'static str> {
     (shown && unknown).then_some("The value that was shown before has the name _ here.")
 }
 
-/// A traceback without a suggestion that only resembles a name by chance: small models follow it.
+/// A traceback without a suggestion that only resembles a name by chance: small models follow it. Who writes `true` is
+/// told rightly.
 fn without_constants(traceback: &str) -> String {
-    ["False", "True", "None"]
-        .iter()
-        .fold(traceback.to_owned(), |text, name| text.replace(&format!(". Did you mean: '{name}'?"), ""))
+    let Some((before, rest)) = traceback.split_once(". Did you mean: '") else { return traceback.to_owned() };
+    let Some((meant, rest)) = rest.split_once("'?") else { return traceback.to_owned() };
+    let missing = before.rsplit('\'').nth(1).unwrap_or_default();
+    if ["False", "True", "None"].contains(&meant) && !missing.eq_ignore_ascii_case(meant) {
+        format!("{before}{rest}")
+    } else {
+        traceback.to_owned()
+    }
 }
 
 /// What a model that writes the same code again is told.
@@ -445,6 +451,8 @@ mod tests {
             traceback: "NameError: name 'value' is not defined. Did you mean: 'False'?\n".into(),
         };
         assert_eq!(observe("", &misled, &limits).0, "NameError: name 'value' is not defined");
+        let right = "NameError: name 'true' is not defined. Did you mean: 'True'?";
+        assert_eq!(without_constants(right), right);
         let (text, truncated) = observe(&"x\n".repeat(500), &done(None), &limits);
         assert!(truncated && text.contains("300 lines cut"), "{text}");
     }

@@ -77,10 +77,13 @@ fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent, state: &
         }
         Intent::Answer(answer) => {
             message.text = parsed.content;
-            match (announced(&answer, agent, state), words_as_code(&answer, state)) {
+            let words = words_as_code(&answer, state).filter(|_| !is_typed_answer(&answer, agent));
+            match (announced(&answer, agent, state), words) {
                 (Some(tool), _) => {
-                    message.problem = Some(format!("You spoke of {tool} but did not call it."))
+                    message.problem = Some(format!("You spoke of {tool} but did not call it."));
                 }
+                // Python will say what is wrong with it.
+                (None, Some(words)) if calls_something(&words, agent) => message.code = Some(words),
                 (None, Some(_)) if is_patient(state) => message.problem = Some(NOT_PYTHON.into()),
                 (None, words) => message.answer = Some(words.unwrap_or(answer)),
             }
@@ -133,6 +136,13 @@ fn words_as_code(answer: &str, state: &State) -> Option<String> {
     };
     let words = fields.get("code").filter(|_| fields.len() == 1)?;
     words.as_str().map(str::to_owned)
+}
+
+/// Whether words have a call in them, and are a program that is only broken.
+fn calls_something(words: &str, agent: &Agent) -> bool {
+    let specs = agent.toolbox.callable();
+    let mut names = specs.iter().map(|spec| spec.name.as_str()).chain([FINAL_ANSWER]);
+    names.any(|name| words.contains(&format!("{name}(")))
 }
 
 /// Gives a fresh id to every call whose own is empty, taken, or not fit to be part of a path.

@@ -55,9 +55,8 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
         line.add("--remount-ro", ["/proc".as_ref()]);
     }
     line.add("--dev", ["/dev".as_ref()]);
-    // What is written there is memory, of which a command may have so much.
+    // What is written there is memory, and counted as such, which it can be where it is a mount of its own.
     line.add("--perms", ["1777".as_ref()]);
-    line.add("--size", [order.limits.memory.to_string().as_ref()]);
     line.add("--tmpfs", ["/dev/shm".as_ref()]);
     line.add("--remount-ro", ["/dev".as_ref()]);
     line.bind("--ro-bind", Path::new("/sys"), Path::new("/sys"));

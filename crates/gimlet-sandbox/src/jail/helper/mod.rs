@@ -325,13 +325,14 @@ fn locked_in(errand: &Errand, argv: (&OsString, &[OsString]), scratch: &Scratch)
     let (program, arguments) = argv;
     let mut command = Command::new(program);
     command.args(arguments).env("TMPDIR", scratch.temporary()).env_remove(WORD);
-    without_closed_settings(&mut command, scratch);
+    // Closed like the rest of the home, and git gives up at a file that is there and may not be read.
+    command.env("XDG_CONFIG_HOME", scratch.temporary());
     if order.permissions.profile == Profile::ReadOnly {
         command.env("PYTHONDONTWRITEBYTECODE", "1");
     }
-    if order.permissions.git == GitFolder::ReadOnly {
-        // Closed like the rest of the home, and git gives up at a file that is there and may not be read.
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
+    match order.permissions.git {
+        GitFolder::ReadOnly => drop(command.env("GIT_CONFIG_GLOBAL", "/dev/null")),
+        GitFolder::Writable => without_closed_files(&mut command),
     }
     for name in &order.unset {
         command.env_remove(name);
@@ -339,10 +340,8 @@ fn locked_in(errand: &Errand, argv: (&OsString, &[OsString]), scratch: &Scratch)
     Ok(command)
 }
 
-/// Has git look for no settings in the closed home but `.gitconfig`, nor for the files that this may name: it gives up at one
-/// that is there and may not be read.
-fn without_closed_settings(command: &mut Command, scratch: &Scratch) {
-    command.env("XDG_CONFIG_HOME", scratch.temporary());
+/// Has git not look for the files in the closed home that `.gitconfig` may name.
+fn without_closed_files(command: &mut Command) {
     let count = std::env::var("GIT_CONFIG_COUNT").ok().and_then(|count| count.parse().ok()).unwrap_or(0_u32);
     let closed = ["core.excludesFile", "core.attributesFile"];
     for (index, name) in (count..).zip(closed) {
