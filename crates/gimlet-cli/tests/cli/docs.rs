@@ -18,7 +18,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("bench/README.md", "bench/peers", "takes minutes; `bench/run --quick` is a test"),
     ("docs/evaluation.md", "gimlet eval eval/basic -m", "needs a model that can do the tasks"),
     ("docs/evaluation.md", "name = \"mine\"", "no settings but a suite; `--check` proves the shipped one"),
-    ("docs/evaluation.md", "TIMEOUT=80 eval/real-run", "needs a model and an hour"),
+    ("docs/evaluation.md", "TIMEOUT=60 eval/real-run", "needs a model and an hour"),
     ("docs/fuzzing.md", "cargo install cargo-fuzz", "needs a nightly compiler and ten minutes"),
     ("docs/fuzzing.md", "cargo soak", "takes a minute; short runs of the targets are tests"),
     ("docs/install.md", "cargo install", "compiles everything; CI installs from a clone"),
