@@ -33,6 +33,8 @@ const GREETING: Duration = Duration::from_secs(5);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// How often a container that is being removed is looked for.
 const REMOVALS: u32 = 200;
+/// What Podman says of a container that ends while it is to be removed.
+const PODMAN_IS_AT_IT: &str = "container state improper";
 /// Reads the runner from its first argument, so that no file of ours has to be in the image.
 const BOOT: &str = "import sys; exec(compile(sys.argv.pop(1), '<gimlet>', 'exec'))";
 
@@ -254,7 +256,9 @@ impl Engine {
             match self.docker.remove_container(name, Some(options.clone())).await {
                 Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => return Ok(()),
                 // The engine removes it already, because it has ended or because somebody else has asked.
-                Err(Error::DockerResponseServerError { status_code: 409, .. }) => {
+                Err(Error::DockerResponseServerError { status_code, message })
+                    if status_code == 409 || message.contains(PODMAN_IS_AT_IT) =>
+                {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 Err(error) => return Err(self.failed(&error)),
