@@ -297,12 +297,20 @@ pub enum Verdict {
 #[derive(Debug, Clone)]
 pub struct Imports {
     allowed: BTreeSet<String>,
+    /// Whether code can call `read_file`, which shows what an import of the project's own files was to load.
+    reads_files: bool,
 }
 
 impl Imports {
     /// An allowlist of these names; `*` allows everything the interpreter has.
     pub fn new(names: &[String]) -> Self {
-        Imports { allowed: names.iter().cloned().collect() }
+        Imports { allowed: names.iter().cloned().collect(), reads_files: false }
+    }
+
+    /// The same for code that has these tools.
+    #[must_use]
+    pub fn beside<'a>(self, mut tools: impl Iterator<Item = &'a str>) -> Self {
+        Imports { reads_files: tools.any(|tool| tool == "read_file"), ..self }
     }
 
     /// Whether a module, by its full dotted name, may be imported.
@@ -331,10 +339,15 @@ impl Imports {
             .iter()
             .map(|allowed| (strsim::damerau_levenshtein(name, allowed), allowed))
             .min()
-            .filter(|(distance, _)| *distance <= 2 && *distance < name.chars().count());
+            .filter(|(distance, _)| *distance <= 2 && *distance * 3 <= name.chars().count());
         match near {
             Some((_, near)) => format!("No module named '{name}'. Did you mean: '{near}'?"),
-            // Small models import what they are to explain.
+            // Small models import what they are to explain, and follow a call to the letter.
+            None if self.reads_files => format!(
+                "import of '{name}' is not allowed: only the standard library's pure modules are there. For a file of the \
+                 project leave the import out, and call print(read_file('{}.py'))",
+                name.replace('.', "/")
+            ),
             None => format!(
                 "import of '{name}' is not allowed: use the standard library's pure modules; a file of the project is read \
                  or run by a tool"
@@ -396,5 +409,10 @@ mod tests {
         assert!(said("numpy").contains("Docker executor"));
         assert!(said("requests").contains("no network"));
         assert!(said("jsn").contains("Did you mean: 'json'?"));
+        assert!(said("calc").ends_with("is read or run by a tool"), "it only resembles abc");
+        assert!(said("shop.cart").ends_with("is read or run by a tool"));
+        let reader = default().beside(["git_log", "read_file"].into_iter());
+        let Verdict::Refused(said) = reader.judge("shop.cart") else { panic!("it is not on the list") };
+        assert!(said.ends_with("print(read_file('shop/cart.py'))"), "{said}");
     }
 }

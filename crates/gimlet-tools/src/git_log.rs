@@ -15,7 +15,7 @@ pub struct GitLog {
     pub git: Git,
 }
 
-/// Show the last commits, newest first.
+/// Show the last commits with their authors, newest first.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Input {
     /// Most commits to return.
@@ -45,6 +45,10 @@ pub struct Output {
 pub struct Commit {
     /// Its short name.
     pub hash: String,
+    /// Who wrote it.
+    pub author: String,
+    /// The day on which it was written.
+    pub date: String,
     /// The first line of its message.
     pub message: String,
 }
@@ -75,7 +79,7 @@ pub async fn log(git: &Git, input: &Input, cancel: &CancellationToken) -> Result
             &[
                 "log",
                 &limit,
-                "--format=%h%x00%s",
+                "--format=%h%x00%an%x00%as%x00%s",
                 "-z",
                 "--no-color",
                 "--no-show-signature",
@@ -92,8 +96,9 @@ pub async fn log(git: &Git, input: &Input, cancel: &CancellationToken) -> Result
     let mut fields = text.split('\0');
     let mut commits = Vec::new();
     while let Some(hash) = fields.next().filter(|hash| !hash.is_empty()) {
-        let message = fields.next().ok_or_else(|| failed("git printed a commit without a message"))?;
-        commits.push(Commit { hash: hash.into(), message: message.into() });
+        let mut next =
+            || fields.next().map(str::to_owned).ok_or_else(|| failed("git printed half of a commit"));
+        commits.push(Commit { hash: hash.into(), author: next()?, date: next()?, message: next()? });
     }
     Ok(Output { count: commits.len(), commits })
 }

@@ -115,7 +115,9 @@ async fn a_plain_repository_is_described() {
     assert_eq!(said.status.total_changes, 4);
     assert!(said.diff.diff.contains("-one\n+one and a half\n") && said.diff.diff.contains("--- a/a.txt\n"));
     assert!(said.staged.diff.contains("+++ b/staged.txt"));
-    assert_eq!(said.log.commits[0].message, "first");
+    let first = &said.log.commits[0];
+    assert_eq!((first.message.as_str(), first.author.as_str()), ("first", "T"));
+    assert!(first.date.len() == 10 && first.date.matches('-').count() == 2, "{}", first.date);
     assert_eq!(said.changed.files, ["a.txt", "new/c.txt"]);
     let only = git_diff::Input { file_path: "b.txt".into(), staged: false };
     let only = git_diff::diff(&repository.tools(), &only, &CancellationToken::new()).await.unwrap();

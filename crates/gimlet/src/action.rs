@@ -114,11 +114,10 @@ fn open_calls(calls: &[CallRecord]) -> Vec<CallRecord> {
 /// model's window is too precious to repeat it.
 fn correction(state: &State, reason: FeedbackReason) -> String {
     let what = match reason {
-        FeedbackReason::Malformed => {
+        FeedbackReason::Malformed | FeedbackReason::Cut => {
             state.problem.as_deref().unwrap_or("Your reply could not be understood.")
         }
         FeedbackReason::Empty => "Your reply was empty. Act, or give your final answer.",
-        FeedbackReason::Cut => "Your reply was cut off at the token limit. Reply again, much shorter.",
         FeedbackReason::AnswerRefused | FeedbackReason::AnswerMisshapen | FeedbackReason::LastAnswer => "",
     };
     if state.malformed > 1 || reason == FeedbackReason::Cut {

@@ -37,13 +37,10 @@ pub fn signature(spec: &ToolSpec) -> String {
 /// A call as a model writes it in text. Small models copy what they are shown, so it is a real one: of a tool that needs
 /// no arguments, if there is one.
 pub fn example(tools: &[Arc<ToolSpec>]) -> String {
-    let required = |spec: &ToolSpec| -> Vec<String> {
-        let names = spec.input.get("required").and_then(Value::as_array);
-        names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    let Some((spec, required)) = easiest(tools) else {
+        return r#"{"name": "look", "arguments": {}}"#.to_owned();
     };
-    let easiest = tools.iter().min_by_key(|spec| required(spec).len());
-    let Some(spec) = easiest else { return r#"{"name": "look", "arguments": {}}"#.to_owned() };
-    let arguments: Vec<String> = required(spec)
+    let arguments: Vec<String> = required
         .iter()
         .map(|name| {
             let kind = spec.input.pointer(&format!("/properties/{name}/type")).and_then(Value::as_str);
@@ -58,6 +55,15 @@ pub fn example(tools: &[Arc<ToolSpec>]) -> String {
         })
         .collect();
     format!(r#"{{"name": "{}", "arguments": {{{}}}}}"#, spec.name, arguments.join(", "))
+}
+
+/// The tool that needs the fewest arguments, and those.
+pub(crate) fn easiest(tools: &[Arc<ToolSpec>]) -> Option<(&ToolSpec, Vec<&str>)> {
+    let needed =
+        |spec: &Arc<ToolSpec>| spec.input.get("required").and_then(Value::as_array).map_or(0, Vec::len);
+    let spec = tools.iter().min_by_key(|spec| needed(spec))?;
+    let names = spec.input.get("required").and_then(Value::as_array);
+    Some((spec, names.into_iter().flatten().filter_map(Value::as_str).collect()))
 }
 
 fn python_type(schema: &Value) -> String {

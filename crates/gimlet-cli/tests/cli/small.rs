@@ -146,6 +146,42 @@ async fn a_very_small_model_is_shown_the_files_and_held_until_it_has_looked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn code_that_comes_to_nothing_is_told_what_to_write() {
+    let script = r##"
+    order = "turns"
+    [[reply]]
+    text = '''```python
+# It multiplies.
+```'''
+    [[reply]]
+    expect = ['only a comment. If it is your answer, reply with final_answer("It multiplies.")']
+    text = '''```python
+def list_files(glob="**", limit=100):
+    return glob.glob('''
+    finish = "length"
+    [[reply]]
+    expect = ["list_files is there already", "such as print(list_files())"]
+    text = '''```python
+import calc
+```'''
+    [[reply]]
+    expect = ["print(read_file('calc.py'))"]
+    text = '''```python
+print(read_file('calc.py'))
+```'''
+    [[reply]]
+    expect = ["return a - b"]
+    text = "It subtracts."
+    "##;
+    let server = server(script, "scripted", 8192).await;
+    let url = server.url();
+    let args = ["-m", "ollama_chat/scripted", "--api-base", &url, "-a", "code", "what is wrong?"];
+    let (_, said) = say(Project::new(), &args).await;
+    assert_eq!((said.code, said.stdout.as_str()), (0, "It subtracts.\n"), "{}", said.stderr);
+    server.assert_no_violations();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_very_small_model_changes_a_file_in_one_step_and_it_can_be_undone() {
     let script = r#"
     order = "turns"

@@ -85,7 +85,8 @@ pub(crate) fn output() -> Arc<Output> {
 pub(crate) fn begin_session(start: &Start) {
     with(|host| {
         host.signatures = start.tools.iter().map(|tool| (tool.name.clone(), Signature::of(tool))).collect();
-        host.imports = Arc::new(Imports::new(&start.imports));
+        let tools = start.tools.iter().map(|tool| tool.name.as_str());
+        host.imports = Arc::new(Imports::new(&start.imports).beside(tools));
         host.limits = start.limits.clone();
         host.now_ns = start.epoch_ms.saturating_mul(1_000_000);
         host.random = start.seed;

@@ -364,6 +364,31 @@ fn idle_function(code: &str) -> Option<&str> {
     (words.filter(|word| *word == name).count() == 1).then_some(name)
 }
 
+/// What code says that does nothing but speak: small models write their answer as a comment.
+fn only_comment(code: &str) -> Option<String> {
+    let lines = code.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said: Option<Vec<&str>> =
+        lines.map(|line| Some(line.strip_prefix('#')?.trim_start_matches('#').trim())).collect();
+    said.map(|said| said.join(" ")).filter(|said| !said.is_empty())
+}
+
+/// What is said about code that came to nothing. A small model takes it to the letter: told to give its answer it gives
+/// back what it was told, so the answer is put into its mouth.
+fn nothing_printed(code: &str) -> String {
+    match (idle_function(code), only_comment(code)) {
+        (Some(name), _) => {
+            format!(
+                "The code ran and printed nothing: {name} is only defined. Call it, and print what it returns."
+            )
+        }
+        (None, Some(said)) => format!(
+            "Nothing was done: this is only a comment. If it is your answer, reply with final_answer({})",
+            Value::from(said)
+        ),
+        (None, None) => "The code ran and printed nothing. Use print() to see a value.".to_owned(),
+    }
+}
+
 /// What the model reads about a cell.
 fn observe(code: &str, printed: &str, end: &CellEnd, limits: &Truncation) -> (String, bool) {
     let cut = |text: &str, keep| {
@@ -377,15 +402,7 @@ fn observe(code: &str, printed: &str, end: &CellEnd, limits: &Truncation) -> (St
     }
     let (tail, keep) = match end {
         CellEnd::Done { value: Some(value) } => (format!("Value: {value}"), Keep::Head),
-        CellEnd::Done { value: None } if printed.is_empty() => {
-            let text = match idle_function(code) {
-                Some(name) => format!(
-                    "The code ran and printed nothing: {name} is only defined. Call it, and print what it returns."
-                ),
-                None => "The code ran and printed nothing. Use print() to see a value.".to_owned(),
-            };
-            (text, Keep::Head)
-        }
+        CellEnd::Done { value: None } if printed.is_empty() => (nothing_printed(code), Keep::Head),
         CellEnd::Done { value: None } => (String::new(), Keep::Head),
         CellEnd::Answer { value } => (format!("Answer: {}", result_text(value)), Keep::Head),
         CellEnd::Raised { traceback, .. } => (without_constants(traceback), Keep::Tail),
@@ -444,6 +461,8 @@ mod tests {
         assert!(idle.contains("total is only defined"), "{idle}");
         let used = super::observe("def total(x):\n    return x\ny = total(1)", "", &done(None), &limits).0;
         assert!(!used.contains("only defined"), "{used}");
+        let comment = super::observe("# a.py is missing.\n\n  # So it is.", "", &done(None), &limits).0;
+        assert!(comment.ends_with(r#"final_answer("a.py is missing. So it is.")"#), "{comment}");
         let raised = CellEnd::Raised { kind: "E".into(), traceback: "Traceback\nE: x\n".into() };
         assert_eq!(observe("", &raised, &limits).0, "Traceback\nE: x");
         let misled = CellEnd::Raised {

@@ -5,6 +5,7 @@ use crate::event::{ActionFormat, Dialect, ModelMessage};
 use crate::message::{Finish, Thinking, ToolCall};
 use crate::model::Reply;
 use crate::parse::{Intent, Parsed, parse};
+use crate::signature::easiest;
 use crate::state::{State, result_text};
 
 /// The name by which a model may give its final answer as if it were a call.
@@ -56,8 +57,8 @@ fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent, state: &
     match parsed.intent {
         // Only code that was closed, or a complete call, is known to be whole.
         Intent::Answer(_) | Intent::Code(_) | Intent::Malformed(_) | Intent::Empty if cut => {
+            message.problem = Some(cut_off(&parsed.content, agent, state.action));
             message.text = parsed.content;
-            message.problem = Some("The reply was cut off at the token limit.".into());
         }
         // JSON that was asked for as an answer is no attempt at a call.
         Intent::Calls(_) | Intent::Malformed(_) if is_typed_answer(&parsed.content, agent) => {
@@ -122,6 +123,22 @@ fn announced<'a>(answer: &str, agent: &'a Agent, state: &State) -> Option<&'a st
 /// Whether something that looks like no action is taken for a slip. Said three times it is what the model means.
 fn is_patient(state: &State) -> bool {
     state.closing.is_none() && state.malformed <= 1
+}
+
+/// What is said about a reply that came to no end. Small models write the tools anew before they use them, and never get
+/// to that: they are shown a call to be taken to the letter. Not in a fence, for what they are shown in one they work out.
+fn cut_off(text: &str, agent: &Agent, action: ActionFormat) -> String {
+    const CUT: &str = "Your reply was cut off at the token limit.";
+    let defines = |name: &str| action == ActionFormat::Code && text.contains(&format!("def {name}("));
+    let Some(tool) = agent.toolbox.callable().iter().find(|spec| defines(&spec.name)) else {
+        return format!("{CUT} Reply again, much shorter.");
+    };
+    let easy = easiest(agent.toolbox.specs()).filter(|(_, needed)| needed.is_empty());
+    let such_as = easy.map(|(spec, _)| format!(", such as print({}())", spec.name)).unwrap_or_default();
+    format!(
+        "{CUT} {} is there already: do not define it. Reply with a program of one line{such_as}.",
+        tool.name
+    )
 }
 
 /// Said to a model that was held to the form of a program and put words into it.
