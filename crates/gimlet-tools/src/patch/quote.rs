@@ -9,6 +9,19 @@ pub fn unquote(text: &str) -> String {
     }
 }
 
+/// A quoted name and, behind a space, what follows it. A quote that is escaped is part of the name.
+pub fn split_quoted(text: &str) -> Option<(&str, &str)> {
+    let mut escaped = false;
+    let closes = |byte: u8| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    };
+    let end = text.strip_prefix('"')?.bytes().position(closes)?;
+    let (name, rest) = text.split_at(end + 2);
+    Some((name, rest.strip_prefix(' ')?))
+}
+
 /// A name as git reads it back: quoted only where it must be.
 pub fn quote(name: &str) -> String {
     let plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\');
@@ -75,6 +88,14 @@ mod tests {
         assert_eq!(unquote(r#""bad\q""#), r#""bad\q""#);
         assert_eq!(quote("plain name.rs"), "plain name.rs");
         assert_eq!(quote("café"), r#""caf\303\251""#);
+    }
+
+    #[test]
+    fn an_escaped_quote_ends_no_name() {
+        assert_eq!(split_quoted(r#""a\" \\" "b""#), Some((r#""a\" \\""#, r#""b""#)));
+        assert_eq!(split_quoted(r#""a" "b""#), Some((r#""a""#, r#""b""#)));
+        assert_eq!(split_quoted(r#""a\""#), None);
+        assert_eq!(split_quoted("a b"), None);
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 //! Line numbers and counts are hints, prefixes may be missing, the diff may sit in a markdown fence, headers may lack
 //! `a/` and `b/`. What a diff *says* is taken as it is; finding the place is the business of [`super::seek`].
 
-use super::quote::unquote;
+use super::quote::{split_quoted, unquote};
 
 /// What a diff wants of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -347,10 +347,8 @@ fn header(file: &mut FileDiff, line: &str, number: usize) -> Result<(), ReadErro
 /// The two names after `diff --git`. Unquoted names with spaces are told apart by being the same twice.
 fn names_of_git_header(names: &str) -> (Option<String>, Option<String>) {
     let names = names.trim_end();
-    if let Some(rest) = names.strip_prefix('"')
-        && let Some(end) = rest.find("\" ")
-    {
-        return (Some(unquote(&names[..end + 2])), Some(unquote(rest[end + 2..].trim())));
+    if let Some((old, new)) = split_quoted(names) {
+        return (Some(unquote(old)), Some(unquote(new.trim())));
     }
     let halves = names.match_indices(' ').map(|(at, _)| (&names[..at], &names[at + 1..]));
     let same = halves
