@@ -10,7 +10,7 @@ pub fn unquote(text: &str) -> String {
 }
 
 /// A quoted name and, behind a space, what follows it. A quote that is escaped is part of the name.
-pub fn split_quoted(text: &str) -> Option<(&str, &str)> {
+pub(super) fn split_quoted(text: &str) -> Option<(&str, &str)> {
     let mut escaped = false;
     let closes = |byte: u8| {
         let closes = byte == b'"' && !escaped;
