@@ -164,8 +164,18 @@ pub(crate) fn alive(mark: &str) -> Vec<u32> {
 
 /// Waits until no process with the mark is there any more.
 pub(crate) async fn gone(mark: &str) {
+    until(mark, |alive| alive == 0).await;
+}
+
+/// Waits until a server with the mark and a child of it are there.
+pub(crate) async fn grown(mark: &str) {
+    until(mark, |alive| alive >= 2).await;
+}
+
+/// Waits for a number of processes with the mark.
+async fn until(mark: &str, fits: impl Fn(usize) -> bool) {
     let waiting = async {
-        while !alive(mark).is_empty() {
+        while !fits(alive(mark).len()) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
