@@ -9,8 +9,8 @@ use anyhow::Context;
 use gimlet::guard::truncate;
 use gimlet::store::Store;
 use gimlet::tool::{Keep, ToolError};
-use gimlet_tools::Root;
-use gimlet_tools::read_file::{self, Page};
+use gimlet_runtime::parts::tools::Root;
+use gimlet_runtime::parts::tools::read_file::{self, Page};
 
 use crate::exit::UsageError;
 use crate::show::fence;
@@ -125,7 +125,11 @@ fn read_named(name: &str, root: &Root) -> Result<Option<(String, String)>, Usage
             };
             Ok(Some((title, read.lines)))
         }
-        Err(ToolError::Failed(failure)) if failure.error == gimlet_tools::code::FILE_NOT_FOUND => Ok(None),
+        Err(ToolError::Failed(failure))
+            if failure.error == gimlet_runtime::parts::tools::code::FILE_NOT_FOUND =>
+        {
+            Ok(None)
+        }
         Err(ToolError::Failed(failure)) => Err(UsageError::new(format!("@{name}: {}", failure.message))),
         Err(error) => Err(UsageError::new(format!("@{name}: {error}"))),
     }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::sync::OnceLock;
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -12,8 +13,62 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, filter};
 
-use crate::config::{LogLevel, Settings};
+use gimlet_runtime::Settings;
+use gimlet_runtime::config::LogLevel;
+use gimlet_runtime::trace::Export;
+
+use crate::args::TraceArgs;
 use crate::style::{DIM, ERROR, WARNING};
+
+/// Whether a failure to export spans is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Not at all.
+    Never,
+    /// When somebody named the collector.
+    WhenNamed,
+    /// In any case.
+    Always,
+}
+
+/// The export of this process, once there is one.
+static RUNNING: OnceLock<(Export, Told)> = OnceLock::new();
+
+/// Listens to what this process does from here on: diagnostics for the terminal, and spans for the collector if they are
+/// wanted.
+pub(crate) fn begin(settings: &Settings, args: &TraceArgs, told: Told) -> anyhow::Result<()> {
+    if RUNNING.get().is_some() {
+        return Ok(());
+    }
+    let Some(export) = Export::start(settings, args.into())? else {
+        start(settings);
+        return Ok(());
+    };
+    start_with(settings, Some(export.layer()));
+    // A command begins once; the first goes on.
+    let _first = RUNNING.set((export, told));
+    Ok(())
+}
+
+/// Sends what is left of the trace, and mentions a failure where somebody wants to know.
+pub(crate) fn finish() {
+    let Some((export, told)) = RUNNING.get() else { return };
+    let Err(unsent) = export.finish() else { return };
+    let tell = match told {
+        Told::Always => true,
+        Told::WhenNamed => unsent.is_named,
+        Told::Never => false,
+    };
+    if tell {
+        // The answer is out; a terminal that went away is no failure of the run.
+        let _unseen = writeln!(
+            anstream::stderr(),
+            "{DIM}note: the trace did not reach {}: {}{DIM:#}",
+            unsent.endpoint,
+            unsent.why
+        );
+    }
+}
 
 /// Listens from here on, and tells what was found while reading the settings. Later calls change nothing.
 pub(crate) fn start(settings: &Settings) {

@@ -5,10 +5,11 @@ use std::io::{IsTerminal, Write};
 use gimlet::Ending;
 use gimlet::event::{Failure, FinishState, Finished, Suspension};
 use gimlet::run::RunError;
+use gimlet_runtime::Session;
 
+use crate::app;
 use crate::exit::UsageError;
 use crate::front::Front;
-use crate::home;
 use crate::show::{markdown, question, summary};
 use crate::style::{ERROR, WARNING};
 
@@ -44,6 +45,15 @@ impl At<'_> {
     }
 }
 
+/// The command that carries a session's run on. A server that only the command line has named must be named again.
+pub(crate) fn resume_line(session: &Session) -> String {
+    let id = session.id().map(|id| id.to_string()).unwrap_or_default();
+    match &session.options().api_base {
+        Some(address) => format!("gimlet resume {id} --api-base {address}"),
+        None => format!("gimlet resume {id}"),
+    }
+}
+
 /// Why a run is not carried on, with what would make it so.
 pub(crate) fn refused(error: anyhow::Error, at: At<'_>) -> anyhow::Error {
     let Some(RunError::AtLimit(run, finished)) = error.downcast_ref() else { return error };
@@ -76,7 +86,7 @@ pub(crate) fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyh
             writeln!(stderr, "{}", summary(id, finished))?;
         }
         Ending::Suspended(Suspension::Approval { approval }) => {
-            let pending = home::approvals()?.pending()?;
+            let pending = app::approvals()?.pending()?;
             if let Some(pending) = pending.into_iter().find(|question| question.request.id == *approval) {
                 write!(stderr, "{}", question(&pending.request))?;
             }

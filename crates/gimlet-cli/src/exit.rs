@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use gimlet::event::{FinishState, Suspension};
 use gimlet::run::Ending;
+pub(crate) use gimlet_runtime::{UsageError, hint_of};
 
 /// The exit codes of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,32 +54,6 @@ impl From<&Ending> for ExitStatus {
     }
 }
 
-/// A mistake in how the program was called or configured: exit code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct UsageError {
-    message: String,
-    hint: Option<String>,
-}
-
-impl UsageError {
-    /// What is wrong.
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        UsageError { message: message.into(), hint: None }
-    }
-
-    /// What to do about it.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-/// What an error says to do, where it says so.
-pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
-    error.downcast_ref::<UsageError>()?.hint.clone()
-}
-
 /// Tells the person what went wrong, and how the program ends.
 pub(crate) fn report(error: &anyhow::Error) -> ExitStatus {
     use std::io::Write;
@@ -86,13 +61,11 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitStatus {
     let red = crate::style::ERROR;
     // Nobody is left to tell when this fails.
     let _ = writeln!(stderr, "{red}error:{red:#} {error:#}");
+    if let Some(hint) = hint_of(error) {
+        let _ = writeln!(stderr, "hint: {hint}");
+    }
     match error.downcast_ref::<UsageError>() {
-        Some(usage) => {
-            if let Some(hint) = &usage.hint {
-                let _ = writeln!(stderr, "hint: {hint}");
-            }
-            ExitStatus::Usage
-        }
+        Some(_) => ExitStatus::Usage,
         None => ExitStatus::Failure,
     }
 }

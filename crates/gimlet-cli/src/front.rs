@@ -3,27 +3,17 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
+use gimlet::Ending;
 use gimlet::approval::{ApprovalRequest, Decision, Scope};
 use gimlet::event::ActionFormat;
-use gimlet::journal::Observer;
-use gimlet::run::{Handle, RunError};
-use gimlet::{Ending, Run};
-use tokio::sync::{mpsc, oneshot};
+use gimlet::feed::After;
+use gimlet_runtime::options::ApproveMode;
+use gimlet_runtime::{Attendance, Runtime, Session, SessionApprover, Settings, Turn};
 
 use crate::args::RunOptions;
-use crate::config::Settings;
 use crate::keys::{Key, Keys, Mode};
-use crate::show::{JsonLines, Live, Prose, Screen, Talk, Telling, Volume, Warnings, Words, question};
+use crate::show::{JsonLines, Live, Prose, Screen, Show, Talk, Telling, Volume, Warnings, Words, question};
 use crate::style::{BOLD, DIM};
-
-/// A question on its way to the person, and the way back.
-pub(crate) struct Asked {
-    pub(crate) request: ApprovalRequest,
-    pub(crate) answer: oneshot::Sender<Decision>,
-}
-
-/// Somebody at a terminal who can be asked.
-pub(crate) type Person = mpsc::UnboundedSender<Asked>;
 
 /// Whether what is typed while a task runs is meant for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +29,23 @@ pub(crate) struct Front {
     screen: Arc<Screen>,
     style: Style,
     typing: Typing,
-    /// Where questions arrive; whoever asks holds the other end.
-    questions: mpsc::UnboundedReceiver<Asked>,
-    person: Option<Person>,
+    /// Whether somebody at a terminal can be asked.
+    is_attended: bool,
+    /// Who answers questions.
+    answers: Answers,
     /// Shows the run that is under way, on a terminal.
     live: Option<Arc<Live>>,
     /// Keeps what is typed off the screen; set back when this ends.
     _mode: Option<Mode>,
+}
+
+/// Who answers questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// The person at the terminal.
+    Person,
+    /// The demo: each question is shown, and agreed to for the rest of the session.
+    Demo,
 }
 
 /// What is seen.
@@ -58,14 +58,29 @@ enum Style {
 
 impl Front {
     /// What fits the options and where input and output go.
-    pub(crate) fn new(options: &RunOptions, settings: &Settings, typing: Typing) -> Self {
-        let warnings = if settings.suppress_warnings.value { Warnings::Counted } else { Warnings::Shown };
-        Front::with(options.json, Telling { volume: volume(options), warnings }, typing)
+    pub(crate) fn new(options: &RunOptions, typing: Typing) -> Self {
+        let telling = Telling { volume: volume(options), warnings: Warnings::Counted };
+        Front::with(options.json, telling, typing)
+    }
+
+    /// Whether warnings are shown or only counted, once the settings are known.
+    pub(crate) fn tell_warnings(&mut self, settings: &Settings) {
+        let said = if settings.suppress_warnings.value { Warnings::Counted } else { Warnings::Shown };
+        match &mut self.style {
+            Style::Told(telling) | Style::Live(telling, _) => telling.warnings = said,
+            Style::Json => {}
+        }
     }
 
     /// What fits where input and output go, without any options.
     pub(crate) fn plain(json: bool) -> Self {
-        Front::with(json, Telling { volume: Volume::Normal, warnings: Warnings::Shown }, Typing::Ignored)
+        let telling = Telling { volume: Volume::Normal, warnings: Warnings::Shown };
+        Front::with(json, telling, Typing::Ignored)
+    }
+
+    /// The same for the demo, which answers its questions itself.
+    pub(crate) fn demo(json: bool) -> Self {
+        Front { answers: Answers::Demo, ..Front::plain(json) }
     }
 
     fn with(json: bool, telling: Telling, typing: Typing) -> Self {
@@ -85,13 +100,12 @@ impl Front {
             Style::Live(..) => Screen::living(),
             Style::Json | Style::Told(_) => Screen::still(),
         };
-        let (person, questions) = mpsc::unbounded_channel();
         Front {
             screen: Arc::new(screen),
             style,
             typing,
-            questions,
-            person: (input && talk).then_some(person),
+            is_attended: input && talk,
+            answers: Answers::Person,
             live: None,
             _mode: match style {
                 Style::Live(..) => Mode::silent(),
@@ -100,9 +114,13 @@ impl Front {
         }
     }
 
-    /// Somebody to ask, if there is.
-    pub(crate) fn person(&self) -> Option<Person> {
-        self.person.clone()
+    /// Whether questions are answered here.
+    pub(crate) fn attendance(&self) -> Attendance {
+        match self.answers {
+            Answers::Demo => Attendance::Person,
+            Answers::Person if self.is_attended => Attendance::Person,
+            Answers::Person => Attendance::Nobody,
+        }
     }
 
     /// The screen everything is shown on.
@@ -110,8 +128,8 @@ impl Front {
         &self.screen
     }
 
-    /// Who watches the next run.
-    pub(crate) fn observer(&mut self, action: ActionFormat) -> Arc<dyn Observer> {
+    /// Shows the next run, whose agent acts like this.
+    pub(crate) fn showing(&mut self, action: ActionFormat) -> Arc<dyn Show> {
         match self.style {
             Style::Json => Arc::new(JsonLines),
             Style::Told(telling) => Arc::new(Talk::new(telling, self.screen.columns(), Prose::Quoted)),
@@ -138,20 +156,26 @@ impl Front {
         self.live.as_ref().is_some_and(|live| live.showed(answer))
     }
 
-    /// Drives a run to its end while its questions are asked and what is typed reaches it.
-    pub(crate) async fn drive(&mut self, run: Run) -> Result<Ending, RunError> {
-        let handle = run.handle();
-        let mut keys = match (self.typing, &self.person) {
-            (Typing::Steers, Some(_)) => Keys::listen(),
-            (Typing::Steers, None) | (Typing::Ignored, _) => None,
+    /// Follows a turn to its end: its events are shown, its questions asked, and what is typed reaches it.
+    pub(crate) async fn follow(&mut self, session: &Session, turn: Turn) -> anyhow::Result<Ending> {
+        let shown = self.showing(session.action());
+        let mut events = turn.events()?;
+        let mut keys = match (self.typing, self.is_attended) {
+            (Typing::Steers, true) => Keys::listen(),
+            (Typing::Steers, false) | (Typing::Ignored, _) => None,
         };
         let mut open: Option<Open> = None;
-        let work = run.drive();
+        let work = turn.ended();
         tokio::pin!(work);
         loop {
+            let asked = open.as_ref().map(|open| open.request.id.clone());
             tokio::select! {
                 biased;
+                Some(event) = events.next() => shown.show(event?.as_ref()),
                 ending = &mut work => {
+                    while let Some(event) = events.next_now() {
+                        shown.show(&event);
+                    }
                     self.screen.rest();
                     if open.is_some() {
                         // The cursor stands behind a question that needs no answer any more.
@@ -159,39 +183,72 @@ impl Front {
                     }
                     return ending;
                 }
-                Some(asked) = self.questions.recv(), if open.is_none() => {
+                request = session.asked(asked.as_deref()), if open.is_none() => {
                     self.screen.rest();
-                    open = Some(Open::ask(asked));
-                    if keys.is_none() {
-                        keys = Keys::listen();
+                    match self.answers {
+                        Answers::Demo => self.agree(session, &request),
+                        Answers::Person => {
+                            open = Some(Open::ask(request));
+                            if keys.is_none() {
+                                keys = Keys::listen();
+                            }
+                        }
                     }
                 }
                 key = next(&mut keys) => match open.take() {
                     question if key == Key::Interrupt => {
                         open = question;
-                        handle.cancel();
+                        session.cancel();
                     }
                     Some(question) => {
-                        open = question.press(key);
+                        open = match question.press(key) {
+                            Pressed::Open(question) => Some(question),
+                            Pressed::Decided(id, decision) => {
+                                // A run that ended meanwhile needs no answer.
+                                session.decide(&id, decision);
+                                None
+                            }
+                        };
                         if open.is_none() && self.typing == Typing::Ignored {
                             keys = None;
                         }
                     }
-                    None => self.steer(key, &handle).await?,
+                    None => self.steer(key, session).await?,
                 },
             }
         }
     }
 
+    /// Shows what happened to a run that rests.
+    pub(crate) fn show_since(&mut self, session: &Session, seq: u64) -> anyhow::Result<()> {
+        let shown = self.showing(session.action());
+        let mut events = session.events(After::Seq(seq))?;
+        while let Some(event) = events.next_now() {
+            shown.show(&event);
+        }
+        Ok(())
+    }
+
+    /// Shows a question and agrees to it, as the demo does.
+    fn agree(&self, session: &Session, request: &ApprovalRequest) {
+        if !self.is_json() {
+            self.screen.line(&format!(
+                "{}  {DIM}(you would be asked here; the demo says yes, for this session){DIM:#}",
+                question(request)
+            ));
+        }
+        session.decide(&request.id, Decision::Approve { scope: Scope::Session });
+    }
+
     /// A key pressed while the task runs: part of a line that is sent to it.
-    async fn steer(&self, key: Key, handle: &Handle) -> Result<(), RunError> {
+    async fn steer(&self, key: Key, session: &Session) -> anyhow::Result<()> {
         if key == Key::Enter {
             let text = self.screen.take_typed();
             if !text.trim().is_empty() {
                 self.screen.line(&format!("{BOLD}›{BOLD:#} {}", text.trim()));
                 match text.trim() {
-                    "/plan" | "/plan now" => handle.replan().await?,
-                    words => handle.say(words).await?,
+                    "/plan" | "/plan now" => session.replan().await?,
+                    words => session.say(words).await?,
                 }
             }
         }
@@ -200,23 +257,36 @@ impl Front {
     }
 }
 
-/// Somebody to ask where no run is watched; none without a terminal.
-pub(crate) fn clerk() -> Option<Person> {
-    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        return None;
-    }
-    let (person, mut questions) = mpsc::unbounded_channel();
-    // Ends with the last one who could ask.
-    tokio::spawn(async move {
-        while let Some(asked) = questions.recv().await {
-            let mut open = Some(Open::ask(asked));
-            let mut keys = Keys::listen();
-            while let Some(question) = open {
-                open = question.press(next(&mut keys).await);
-            }
-        }
+/// Who is asked where no run is watched: the person at the terminal, if there is one.
+pub(crate) fn clerk(runtime: &Runtime, mode: ApproveMode) -> SessionApprover {
+    let is_attended = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let attendance = if is_attended { Attendance::Person } else { Attendance::Nobody };
+    let notify = Arc::new({
+        let runtime = runtime.clone();
+        move |notice| runtime.notify(notice)
     });
-    Some(person)
+    SessionApprover::new(runtime.approvals().clone(), mode, None, attendance, notify)
+}
+
+/// Does something while its questions are put to the person at the terminal.
+pub(crate) async fn asking<T>(approver: &SessionApprover, work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    loop {
+        let request = tokio::select! {
+            biased;
+            done = &mut work => return done,
+            request = approver.asked(None) => request,
+        };
+        let mut open = Open::ask(request);
+        let mut keys = Keys::listen();
+        let (id, decision) = loop {
+            open = match open.press(next(&mut keys).await) {
+                Pressed::Open(open) => open,
+                Pressed::Decided(id, decision) => break (id, decision),
+            };
+        };
+        approver.decide(&id, decision);
+    }
 }
 
 async fn next(keys: &mut Option<Keys>) -> Key {
@@ -239,21 +309,29 @@ fn edit(line: &mut String, key: Key) {
 
 /// A question that waits for a key, or a refusal that waits for its reason.
 struct Open {
-    asked: Asked,
+    request: ApprovalRequest,
     /// What to do instead, as far as it is typed; none while no refusal was given.
     instead: Option<String>,
+}
+
+/// What became of a question with a key.
+enum Pressed {
+    /// It is still open.
+    Open(Open),
+    /// It is answered.
+    Decided(String, Decision),
 }
 
 const CHOICES: &str = "[y]es once · [s]ession · [a]lways · [n]o, and say why · [q]uit";
 
 impl Open {
-    fn ask(asked: Asked) -> Self {
-        say(&format!("{}  {CHOICES} ", question(&asked.request)));
-        Open { asked, instead: None }
+    fn ask(request: ApprovalRequest) -> Self {
+        say(&format!("{}  {CHOICES} ", question(&request)));
+        Open { request, instead: None }
     }
 
-    /// Takes a key. Gone when the question is answered.
-    fn press(mut self, key: Key) -> Option<Self> {
+    /// Takes a key.
+    fn press(mut self, key: Key) -> Pressed {
         if self.instead.is_some() {
             return self.type_reason(key);
         }
@@ -265,16 +343,18 @@ impl Open {
             Key::Char('n' | 'N' | 'd' | 'D') => {
                 say(&format!("no\n  {DIM}what instead? Enter alone for nothing:{DIM:#} "));
                 self.instead = Some(String::new());
-                return Some(self);
+                return Pressed::Open(self);
             }
             // Anything that is no clear answer is none.
-            Key::Char(_) | Key::Enter | Key::Backspace | Key::Clear | Key::Interrupt => return Some(self),
+            Key::Char(_) | Key::Enter | Key::Backspace | Key::Clear | Key::Interrupt => {
+                return Pressed::Open(self);
+            }
         };
         say("\n");
         self.decide(decision)
     }
 
-    fn type_reason(mut self, key: Key) -> Option<Self> {
+    fn type_reason(mut self, key: Key) -> Pressed {
         let mut reason = self.instead.take().unwrap_or_default();
         match key {
             Key::Enter => {
@@ -289,13 +369,11 @@ impl Open {
         }
         edit(&mut reason, key);
         self.instead = Some(reason);
-        Some(self)
+        Pressed::Open(self)
     }
 
-    fn decide(self, decision: Decision) -> Option<Self> {
-        // A run that ended meanwhile needs no answer.
-        let _ = self.asked.answer.send(decision);
-        None
+    fn decide(self, decision: Decision) -> Pressed {
+        Pressed::Decided(self.request.id, decision)
     }
 }
 

@@ -1,37 +1,20 @@
 //! The `gimlet` binary: parse, one function per command, exit code.
 #![forbid(unsafe_code)]
 
-mod approver;
+mod app;
 mod args;
 mod attach;
 mod commands;
-mod config;
-mod conversation;
 mod diagnostics;
 mod doctor;
 mod ending;
-mod eval;
 mod exit;
 mod front;
-mod home;
-mod instructions;
-mod isolation;
+mod interrupt;
 mod keys;
-mod lookup;
-mod mcp;
-mod memory;
-mod models;
-mod overview;
-mod patches;
-mod repository;
-mod rules;
-mod served;
 mod session;
 mod show;
 mod style;
-mod team;
-mod trace;
-mod world;
 
 use std::process::ExitCode;
 
@@ -47,21 +30,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // The sandbox's worker and the jail's helper are this same program. They must not start threads or read anything
     // before their jail is up.
-    match std::env::args_os().nth(1) {
-        Some(word) if word == world::WORKER => return gimlet_python::worker::main(),
-        Some(word) if word == isolation::HELPER => {
-            return gimlet_sandbox::jail::helper::main(std::env::args_os().skip(2));
-        }
-        Some(_) | None => {}
+    if let Some(done) = gimlet_runtime::run_as_helper() {
+        return done;
     }
-    eval::stay_with_parent();
+    gimlet_eval::stay_with_parent();
     let cli = Cli::read();
     let status = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
             let status = runtime.block_on(async {
                 let status = dispatch(cli).await;
-                mcp::close_all().await;
-                isolation::end_containers().await;
+                app::close_all().await;
                 status
             });
             // A tool's blocking work that was cancelled must not hold the program up.
@@ -71,7 +49,7 @@ fn main() -> ExitCode {
         Err(error) => Err(error.into()),
     };
     let status = status.unwrap_or_else(|error| exit::report(&error));
-    trace::finish();
+    diagnostics::finish();
     status.into()
 }
 
@@ -86,7 +64,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Approve(args)) => commands::approvals::approve(&args),
         Some(Command::Deny(args)) => commands::approvals::deny(args),
         Some(Command::Models { command, server }) => commands::models::models(command, server).await,
-        Some(Command::Eval(args)) => eval::eval(*args).await,
+        Some(Command::Eval(args)) => commands::eval::eval(*args).await,
         Some(Command::Python(args)) => commands::python::python(args).await,
         Some(Command::Policy { command }) => commands::policy::policy(command),
         Some(Command::Agents { command, root, mcp }) => commands::agents::agents(command, &root, &mcp),

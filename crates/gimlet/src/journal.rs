@@ -1,6 +1,7 @@
-//! The one place where events are made. Numbering, logging, folding and showing an event happen here, in that order,
-//! so that every reader sees the same sequence.
+//! The one place where events are made. Numbering, logging and folding an event happen here, in that order, so that every
+//! reader sees the same sequence. Watchers take events from the [`feed`](crate::feed), outside of the log's lock.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,13 +9,15 @@ use futures_util::future::BoxFuture;
 
 use crate::action::spent;
 use crate::event::{AgentPath, Event, EventKind, FinishState};
+use crate::feed::{After, Events, Feed};
 use crate::ids::{Clock, RunId};
 use crate::state::State;
 use crate::store::{Store, StoreError};
 
-/// Sees every event as it happens: a terminal, a stream of JSON, a tracer. It must not block.
+/// Is called with every event soon after it happened. Front ends follow [`Events`] instead; this is for a program that
+/// wants no task of its own.
 pub trait Observer: Send + Sync {
-    /// Called once for each event, in order.
+    /// Called once for each event, in order, outside of the log's lock.
     fn observe(&self, event: &Event);
 }
 
@@ -33,6 +36,11 @@ struct Log {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     observers: Vec<Arc<dyn Observer>>,
+    /// Events that observers have not seen. Whoever holds `telling` shows them.
+    untold: Mutex<VecDeque<Arc<Event>>>,
+    telling: Mutex<()>,
+    /// Where watchers take events from; closed with the log.
+    feed: Arc<Feed>,
     /// Number of the last event. Held while an event is taken by the store, so that numbers and lines agree.
     seq: Mutex<u64>,
     /// How many sub-agents were started.
@@ -53,7 +61,17 @@ impl Journal {
         let seq = history.last().map_or(0, |event| event.seq);
         let started = history.iter().filter(|event| matches!(event.kind, EventKind::AgentStarted(_))).count();
         let agents = AtomicU32::new(u32::try_from(started).unwrap_or(u32::MAX));
-        let log = Arc::new(Log { run, store, clock, observers, seq: Mutex::new(seq), agents });
+        let log = Arc::new(Log {
+            run,
+            store,
+            clock,
+            observers,
+            untold: Mutex::default(),
+            telling: Mutex::default(),
+            feed: Feed::new(seq),
+            seq: Mutex::new(seq),
+            agents,
+        });
         Arc::new(Journal { log, path, parent: None, state: Mutex::new(state) })
     }
 
@@ -70,6 +88,7 @@ impl Journal {
     /// Records that something happened; returns when the record is durable.
     pub(crate) async fn append(&self, kind: EventKind) -> Result<(), StoreError> {
         let durable = self.take(&mut lock(&self.log.seq), kind);
+        self.log.tell();
         durable.await
     }
 
@@ -83,10 +102,11 @@ impl Journal {
             }
             self.take(&mut seq, EventKind::StepStarted { step })
         };
+        self.log.tell();
         durable.await.map(|()| None)
     }
 
-    /// Numbers, logs, folds and shows an event; what is returned is done when it is durable.
+    /// Numbers, logs and folds an event; what is returned is done when it is durable.
     fn take(&self, seq: &mut u64, kind: EventKind) -> BoxFuture<'_, Result<(), StoreError>> {
         let event = Event {
             run: self.log.run.clone(),
@@ -99,9 +119,11 @@ impl Journal {
         *seq = event.seq;
         lock(&self.state).apply(&event);
         self.tell_callers(&event.kind);
-        for observer in &self.log.observers {
-            observer.observe(&event);
+        let event = Arc::new(event);
+        if !self.log.observers.is_empty() {
+            lock(&self.log.untold).push_back(event.clone());
         }
+        self.log.feed.push(event);
         durable
     }
 
@@ -135,6 +157,11 @@ impl Journal {
         look(&lock(&self.state))
     }
 
+    /// The run's events from some point on.
+    pub fn events(&self, after: After) -> Events {
+        self.log.feed.watch(self.log.run.clone(), self.log.store.clone(), after)
+    }
+
     /// The run.
     pub fn run(&self) -> &RunId {
         &self.log.run
@@ -143,6 +170,27 @@ impl Journal {
     /// Which agent of the run this is.
     pub fn path(&self) -> &AgentPath {
         &self.path
+    }
+}
+
+impl Log {
+    /// Shows observers what they have not seen. One thread at a time does, so that all see the same order.
+    fn tell(&self) {
+        while !lock(&self.untold).is_empty() {
+            let Ok(_telling) = self.telling.try_lock() else { return };
+            loop {
+                let Some(event) = lock(&self.untold).pop_front() else { break };
+                for observer in &self.observers {
+                    observer.observe(&event);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.feed.close();
     }
 }
 

@@ -111,6 +111,7 @@ mod delegate;
 pub mod digest;
 pub mod effect;
 pub mod event;
+pub mod feed;
 pub mod fork;
 pub mod guard;
 pub mod hook;

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use gimlet_eval::{EvalMode, EvalOptions, Format, SplitChoice, Writing};
+use gimlet_runtime::options::Action;
 
-use super::run::{Action, temperature};
-use super::seconds;
+use super::run::temperature;
+use super::{choice, seconds};
 
 /// Flags that mean something only where models are tried.
 const TRYING: [&str; 6] = ["models", "action", "repeat", "api_base", "temperature", "max_tokens"];
@@ -18,13 +20,13 @@ pub(crate) struct EvalArgs {
     #[arg(short, long = "model", value_name = "ID")]
     pub(crate) models: Vec<String>,
     /// How it is to act; every format named is tried.
-    #[arg(short, long, value_enum, value_delimiter = ',', default_values = ["tools", "code"])]
+    #[arg(short, long, value_parser = choice::<Action>(), value_delimiter = ',', default_values = ["tools", "code"])]
     pub(crate) action: Vec<Action>,
     /// How often each task is tried.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
     /// Which part of the suite.
-    #[arg(long, value_enum, value_name = "SPLIT", default_value = "all")]
+    #[arg(long, value_parser = choice::<SplitChoice>(), value_name = "SPLIT", default_value = "all")]
     pub(crate) split: SplitChoice,
     /// Only tasks whose id matches, such as `git-*`; may be given more than once.
     #[arg(short, long = "task", value_name = "GLOB")]
@@ -73,41 +75,32 @@ pub(crate) struct WritingArgs {
     pub(crate) max_tokens: Option<u32>,
 }
 
-/// What is to be done with a suite.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum EvalMode {
-    /// Models are tried.
-    Try,
-    /// The suite itself is.
-    Check,
-    /// The tasks are laid out for another program.
-    Prepare(PathBuf),
-    /// What it did is graded.
-    Grade(PathBuf),
-    /// What is in files of results is reported.
-    Report(Vec<PathBuf>),
-}
-
-impl EvalArgs {
-    /// What is to be done.
-    pub(crate) fn mode(&self) -> EvalMode {
-        match (self.check, &self.prepare, &self.grade) {
+impl From<EvalArgs> for EvalOptions {
+    fn from(args: EvalArgs) -> EvalOptions {
+        let mode = match (args.check, args.prepare, args.grade) {
             (true, _, _) => EvalMode::Check,
-            (false, Some(folder), _) => EvalMode::Prepare(folder.clone()),
-            (false, None, Some(folder)) => EvalMode::Grade(folder.clone()),
-            (false, None, None) if !self.report.is_empty() => EvalMode::Report(self.report.clone()),
+            (false, Some(folder), _) => EvalMode::Prepare(folder),
+            (false, None, Some(folder)) => EvalMode::Grade(folder),
+            (false, None, None) if !args.report.is_empty() => EvalMode::Report(args.report),
             (false, None, None) => EvalMode::Try,
+        };
+        let WritingArgs { api_base, temperature, max_tokens } = args.writing;
+        EvalOptions {
+            suite: args.suite,
+            models: args.models,
+            actions: args.action,
+            repeat: args.repeat,
+            split: args.split,
+            tasks: args.tasks,
+            out: args.out,
+            writing: Writing { api_base, temperature, max_tokens },
+            timeout: args.timeout,
+            format: match (args.json, args.markdown) {
+                (true, _) => Format::Json,
+                (false, true) => Format::Markdown,
+                (false, false) => Format::Table,
+            },
+            mode,
         }
     }
-}
-
-/// Which part of a suite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SplitChoice {
-    /// The tasks to learn from.
-    Tuning,
-    /// The tasks to be measured by.
-    HeldOut,
-    /// Both.
-    All,
 }

@@ -86,7 +86,7 @@ pub(crate) enum Remembered {
 }
 
 fn found(text: &str) -> Result<usize, String> {
-    let most = gimlet_memory::limits::FOUND;
+    let most = gimlet_runtime::parts::memory::limits::FOUND;
     match text.parse() {
         Ok(limit) if (1..=most).contains(&limit) => Ok(limit),
         Ok(_) | Err(_) => Err(format!("it must be a number from 1 to {most}")),

@@ -11,20 +11,22 @@ mod setup;
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
+use gimlet_runtime::Options;
+use gimlet_runtime::options::Choice;
 
-pub(crate) use eval::{EvalArgs, EvalMode, SplitChoice, WritingArgs};
+pub(crate) use eval::EvalArgs;
 pub(crate) use memory::{MemoryCommand, Remembered};
 pub(crate) use parts::{
     AgentsCommand, McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand,
 };
 pub(crate) use run::{
-    Action, ApproveMode, DemoArgs, ImportArgs, ModelOptions, ResumeArgs, RunArgs, RunOptions, ServerArgs,
-    TraceArgs, WorkOptions,
+    DemoArgs, ImportArgs, ModelOptions, ResumeArgs, RunArgs, RunOptions, ServerArgs, TraceArgs, WorkOptions,
 };
 pub(crate) use runs::{ApproveArgs, DenyArgs, ExportFormat, RunsCommand, UndoArgs};
-pub(crate) use sandbox::{CommandProfile, ExecutorChoice, JailArgs, SandboxArgs, SandboxCommand, Validation};
+pub(crate) use sandbox::{JailArgs, SandboxArgs, SandboxCommand};
 pub(crate) use setup::{ConfigCommand, DoctorArgs, PolicyCommand, TrustArgs};
 
 /// A coding agent for small local models: give it a task in a repository.
@@ -176,6 +178,18 @@ impl RootArgs {
     pub(crate) fn folder(&self) -> &Path {
         self.root.as_deref().unwrap_or(Path::new("."))
     }
+}
+
+impl From<&RootArgs> for Options {
+    fn from(args: &RootArgs) -> Options {
+        Options { root: args.root.clone(), ..Options::default() }
+    }
+}
+
+/// Reads one of a few named values.
+fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
+    let values = T::ALL.iter().map(|(_, name, about)| PossibleValue::new(*name).help(*about));
+    PossibleValuesParser::new(values).try_map(|name| T::named(&name).ok_or("there is no such value"))
 }
 
 #[derive(Debug, Clone, Copy, Args)]

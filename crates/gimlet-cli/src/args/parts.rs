@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{
-    ApproveMode, ExecutorChoice, ImportArgs, JsonArgs, ModelOptions, RootArgs, SandboxArgs, WorkOptions,
-    seconds,
-};
+use gimlet_runtime::options::{ApproveMode, ExecutorChoice};
+
+use super::{ImportArgs, JsonArgs, ModelOptions, RootArgs, SandboxArgs, WorkOptions, choice, seconds};
 
 /// Files that name MCP servers.
 #[derive(Debug, Clone, Default, Args)]
@@ -64,7 +63,7 @@ pub(crate) enum ToolsCommand {
         #[arg(default_value = "{}")]
         args: String,
         /// What happens when an approval is needed.
-        #[arg(long, value_enum, default_value = "ask")]
+        #[arg(long, value_parser = choice::<ApproveMode>(), default_value = "ask")]
         approve: ApproveMode,
         #[command(flatten)]
         sandbox: SandboxArgs,
@@ -92,7 +91,7 @@ pub(crate) struct PythonArgs {
     #[arg(long, value_name = "MB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..))]
     pub(crate) memory: u32,
     /// Where the code runs [default: python].
-    #[arg(long, value_enum, value_name = "WHERE")]
+    #[arg(long, value_parser = choice::<ExecutorChoice>(), value_name = "WHERE")]
     pub(crate) executor: Option<ExecutorChoice>,
     #[command(flatten)]
     pub(crate) imports: ImportArgs,
@@ -100,7 +99,7 @@ pub(crate) struct PythonArgs {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// What happens when a tool needs an approval.
-    #[arg(long, value_enum, default_value = "ask", requires = "tools")]
+    #[arg(long, value_parser = choice::<ApproveMode>(), default_value = "ask", requires = "tools")]
     pub(crate) approve: ApproveMode,
     #[command(flatten)]
     pub(crate) root: RootArgs,

@@ -1,12 +1,12 @@
 //! Flags of a run, new or resumed.
 
-use clap::{Args, ValueEnum};
-use gimlet::event::ActionFormat;
+use clap::Args;
 use gimlet::plan::Planning;
-use serde::Deserialize;
+use gimlet_runtime::Options;
+use gimlet_runtime::options::{Action, ApproveMode, ExecutorChoice, Trace};
 
-use super::{ExecutorChoice, McpArgs, RootArgs, SandboxArgs, seconds};
-use crate::trace::Told;
+use super::{McpArgs, RootArgs, SandboxArgs, choice, seconds};
+use crate::diagnostics::Told;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -56,7 +56,7 @@ pub(crate) struct WorkOptions {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// How the agent acts.
-    #[arg(short, long, value_enum)]
+    #[arg(short, long, value_parser = choice::<Action>())]
     pub(crate) action: Option<Action>,
     /// Most steps [env: AGENT_MAX_STEPS] [default: 25].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -75,12 +75,12 @@ pub(crate) struct WorkOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) token_budget: Option<u64>,
     /// Where the code of an agent runs; `docker` is for one that acts by code [default: python].
-    #[arg(long, value_enum, value_name = "WHERE")]
+    #[arg(long, value_parser = choice::<ExecutorChoice>(), value_name = "WHERE")]
     pub(crate) executor: Option<ExecutorChoice>,
     #[command(flatten)]
     pub(crate) imports: ImportArgs,
     /// What happens when an approval is needed; `all` never passes a denial.
-    #[arg(long, value_enum, default_value = "ask")]
+    #[arg(long, value_parser = choice::<ApproveMode>(), default_value = "ask")]
     pub(crate) approve: ApproveMode,
     /// Do not offer the project's AGENTS.md to the model [env: AGENT_INSTRUCTIONS].
     #[arg(long)]
@@ -126,14 +126,59 @@ impl RunOptions {
     }
 }
 
-impl WorkOptions {
-    /// How the agent acts, given how its model would.
-    pub(crate) fn acting(&self, otherwise: ActionFormat) -> ActionFormat {
-        match (self.action, self.executor) {
-            (Some(action), _) => action.into(),
-            (None, Some(ExecutorChoice::Docker)) => ActionFormat::Code,
-            (None, Some(ExecutorChoice::Python) | None) => otherwise,
+impl From<&TraceArgs> for Trace {
+    fn from(args: &TraceArgs) -> Trace {
+        Trace { enabled: args.wish(), content: args.trace_content }
+    }
+}
+
+impl From<&RunOptions> for Options {
+    fn from(options: &RunOptions) -> Options {
+        Options {
+            session: options.session.clone(),
+            trace: (&options.trace).into(),
+            ..Options::from(&options.work)
         }
+    }
+}
+
+impl From<&WorkOptions> for Options {
+    fn from(options: &WorkOptions) -> Options {
+        Options {
+            root: options.root.root.clone(),
+            sandbox: (&options.sandbox).into(),
+            mcp_files: options.mcp.files.clone(),
+            agent: options.agent.clone(),
+            action: options.action,
+            max_steps: options.max_steps,
+            plan: options.plan,
+            timeout: options.timeout,
+            step_budget: options.step_budget,
+            token_budget: options.token_budget,
+            executor: options.executor,
+            imports: options.imports.imports.clone(),
+            approve: options.approve,
+            instructions: options.no_instructions.then_some(false),
+            memory: options.memory.then_some(true),
+            ..Options::from(&options.model)
+        }
+    }
+}
+
+impl From<&ModelOptions> for Options {
+    fn from(options: &ModelOptions) -> Options {
+        Options {
+            model: options.model.clone(),
+            temperature: options.temperature,
+            max_tokens: options.max_tokens,
+            ..Options::from(&options.server)
+        }
+    }
+}
+
+impl From<&ServerArgs> for Options {
+    fn from(args: &ServerArgs) -> Options {
+        Options { api_base: args.api_base.clone(), ..Options::default() }
     }
 }
 
@@ -168,53 +213,6 @@ pub(crate) struct ImportArgs {
     /// Modules that Python code may import beside the usual ones; `-NAME` takes one away.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) imports: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Action {
-    /// The model calls tools.
-    Tools,
-    /// The model writes Python in which tools are functions.
-    Code,
-}
-
-impl Action {
-    /// As it is named on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Action::Tools => "tools",
-            Action::Code => "code",
-        }
-    }
-}
-
-impl From<ActionFormat> for Action {
-    fn from(format: ActionFormat) -> Action {
-        match format {
-            ActionFormat::Tools => Action::Tools,
-            ActionFormat::Code => Action::Code,
-        }
-    }
-}
-
-impl From<Action> for ActionFormat {
-    fn from(action: Action) -> ActionFormat {
-        match action {
-            Action::Tools => ActionFormat::Tools,
-            Action::Code => ActionFormat::Code,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ApproveMode {
-    /// Ask on the terminal; without one, suspend the run.
-    Ask,
-    /// Refuse whatever needs an approval.
-    Never,
-    /// Agree to whatever may be agreed to.
-    All,
 }
 
 #[derive(Debug, Args)]

@@ -1,15 +1,17 @@
 //! Flags that confine commands and code.
 
-use clap::{Args, Subcommand, ValueEnum};
-use serde::Deserialize;
+use clap::{Args, Subcommand};
+use gimlet_runtime::options::{CommandProfile, JailChoice, JailOptions, Sandbox, Validation};
+
+use super::choice;
 
 /// How commands are confined.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct SandboxArgs {
     /// What commands may change without being asked about [default: workspace-write].
     #[arg(
         long,
-        value_enum,
+        value_parser = choice::<CommandProfile>(),
         value_name = "PROFILE",
         env = "SANDBOX_PROFILE",
         default_value = "workspace-write"
@@ -21,7 +23,7 @@ pub(crate) struct SandboxArgs {
     /// Where patches are checked [default: auto].
     #[arg(
         long,
-        value_enum,
+        value_parser = choice::<Validation>(),
         value_name = "WHERE",
         env = "SANDBOX_VALIDATION",
         hide_short_help = true,
@@ -38,10 +40,10 @@ pub(crate) struct SandboxArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct JailArgs {
     /// What confines commands.
-    #[arg(long, value_enum, value_name = "JAIL", env = "SANDBOX_JAIL", default_value = "auto", hide = true)]
+    #[arg(long, value_parser = choice::<JailChoice>(), value_name = "JAIL", env = "SANDBOX_JAIL", default_value = "auto", hide = true)]
     pub(crate) jail: JailChoice,
     /// Most memory of a command and all it starts, in megabytes.
-    #[arg(long, value_name = "MB", env = "SANDBOX_MEMORY", default_value_t = COMMAND_MEMORY, hide = true)]
+    #[arg(long, value_name = "MB", env = "SANDBOX_MEMORY", default_value_t = JailOptions::MEMORY, hide = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(64..))]
     pub(crate) command_memory: u32,
     /// Most processor time of each process of a command, in seconds [default: an hour of every processor].
@@ -50,65 +52,19 @@ pub(crate) struct JailArgs {
     pub(crate) command_cpu: Option<u64>,
 }
 
-const COMMAND_MEMORY: u32 = 8192;
-
-impl Default for JailArgs {
-    fn default() -> Self {
-        JailArgs { jail: JailChoice::default(), command_memory: COMMAND_MEMORY, command_cpu: None }
+impl From<&JailArgs> for JailOptions {
+    fn from(args: &JailArgs) -> JailOptions {
+        JailOptions { jail: args.jail, memory: args.command_memory, cpu: args.command_cpu }
     }
 }
 
-/// What commands may change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CommandProfile {
-    /// Nothing.
-    ReadOnly,
-    /// The project.
-    #[default]
-    WorkspaceWrite,
-    /// Everything you may change; every command asks.
-    Unrestricted,
-    /// Nothing, in a Docker container.
-    Docker,
-}
-
-/// Where patches are checked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Validation {
-    /// In a container where there is one, otherwise in a scratch folder.
-    #[default]
-    Auto,
-    /// In a container or not at all.
-    Docker,
-    /// In a scratch folder.
-    Worktree,
-}
-
-/// Where the code of a code agent runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ExecutorChoice {
-    /// In the Python sandbox of this program.
-    #[default]
-    Python,
-    /// In CPython in a Docker container.
-    Docker,
-}
-
-impl ExecutorChoice {
-    /// The one that a run's log names.
-    pub(crate) fn recorded(settings: &serde_json::Value) -> Self {
-        match settings["kind"].as_str() {
-            Some(gimlet_sandbox::docker::KIND) => ExecutorChoice::Docker,
-            Some(_) | None => ExecutorChoice::Python,
-        }
-    }
-
-    /// As it is named on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            ExecutorChoice::Python => "python",
-            ExecutorChoice::Docker => "docker",
+impl From<&SandboxArgs> for Sandbox {
+    fn from(args: &SandboxArgs) -> Sandbox {
+        Sandbox {
+            profile: args.sandbox,
+            jail: (&args.jail).into(),
+            validation: args.validation,
+            validation_tests: args.validation_tests.clone(),
         }
     }
 }
@@ -127,29 +83,4 @@ pub(crate) enum SandboxCommand {
         #[arg(long, value_name = "IMAGE", conflicts_with = "print")]
         base: Option<String>,
     },
-}
-
-/// What confines commands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JailChoice {
-    /// The best this machine has.
-    #[default]
-    Auto,
-    /// Bubblewrap or nothing.
-    Bubblewrap,
-    /// Landlock and seccomp or nothing.
-    Landlock,
-    /// Nothing: every command asks.
-    Off,
-}
-
-impl From<JailChoice> for gimlet_sandbox::jail::Wanted {
-    fn from(choice: JailChoice) -> Self {
-        match choice {
-            JailChoice::Auto => Self::Auto,
-            JailChoice::Bubblewrap => Self::Bubblewrap,
-            JailChoice::Landlock => Self::Landlock,
-            JailChoice::Off => Self::Off,
-        }
-    }
 }

@@ -5,5 +5,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    gimlet_sandbox::jail::helper::main(std::env::args_os().skip(1))
+    gimlet_runtime::parts::sandbox::jail::helper::main(std::env::args_os().skip(1))
 }

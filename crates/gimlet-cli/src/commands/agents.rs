@@ -7,13 +7,15 @@ use gimlet::approval::Asking;
 use gimlet::plan::Planning;
 use serde_json::{Value, json};
 
+use crate::app;
 use crate::args::{AgentsCommand, JsonArgs, McpArgs, RootArgs};
-use crate::config::{AgentEntry, Agents, Settings, shown};
 use crate::diagnostics;
 use crate::exit::ExitStatus;
 use crate::show::clip;
 use crate::style::{BOLD, DIM, NAME, WARNING};
-use crate::team::check;
+use gimlet_runtime::config::{AgentEntry, Agents, Settings, shown};
+use gimlet_runtime::options::Choice;
+use gimlet_runtime::team::check;
 
 /// Lists or shows agents.
 pub(crate) fn agents(
@@ -21,7 +23,7 @@ pub(crate) fn agents(
     root: &RootArgs,
     mcp: &McpArgs,
 ) -> anyhow::Result<ExitStatus> {
-    let settings = Settings::load(root)?;
+    let settings = app::settings(root)?;
     diagnostics::start(&settings);
     let agents = check::load(&settings, &mcp.files)?;
     match command.unwrap_or(AgentsCommand::List(JsonArgs { json: false })) {
@@ -148,8 +150,9 @@ fn plan_json(plan: Planning) -> Value {
 
 /// An agent as programs read it: what its table says and nothing else.
 fn as_json(entry: &AgentEntry, trusted: bool) -> Value {
-    let list =
-        |words: &[crate::config::Placed]| json!(words.iter().map(|word| &word.word).collect::<Vec<_>>());
+    let list = |words: &[gimlet_runtime::config::Placed]| {
+        json!(words.iter().map(|word| &word.word).collect::<Vec<_>>())
+    };
     let text = |text: &str| (!text.is_empty()).then(|| json!(text));
     let fields = [
         ("name", Some(json!(entry.name))),

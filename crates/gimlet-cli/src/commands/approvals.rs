@@ -6,14 +6,14 @@ use gimlet::approval::{Decision, Scope};
 use gimlet::ids::RunId;
 use jiff::Timestamp;
 
+use crate::app;
 use crate::args::{ApproveArgs, DenyArgs, JsonArgs};
 use crate::exit::{ExitStatus, UsageError};
-use crate::home;
 use crate::show::question;
 
 /// Lists what waits for an answer.
 pub(crate) fn list(args: JsonArgs) -> anyhow::Result<ExitStatus> {
-    let pending = home::approvals()?.pending()?;
+    let pending = app::approvals()?.pending()?;
     let mut stdout = anstream::stdout().lock();
     if args.json {
         writeln!(stdout, "{}", serde_json::to_string(&pending)?)?;
@@ -47,7 +47,7 @@ pub(crate) fn deny(args: DenyArgs) -> anyhow::Result<ExitStatus> {
 }
 
 fn decide(id: &str, decision: &Decision, word: &str) -> anyhow::Result<ExitStatus> {
-    let approvals = home::approvals()?;
+    let approvals = app::approvals()?;
     let run = approvals
         .pending()?
         .into_iter()
@@ -69,5 +69,5 @@ fn decide(id: &str, decision: &Decision, word: &str) -> anyhow::Result<ExitStatu
 
 /// Whether a question belongs to a run that can be carried on.
 fn is_kept(run: &RunId) -> bool {
-    home::store().is_ok_and(|store| store.log_path(run).exists())
+    app::store().is_ok_and(|store| store.log_path(run).exists())
 }

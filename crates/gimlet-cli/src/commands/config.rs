@@ -5,27 +5,30 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::args::{ConfigCommand, JsonArgs, RootArgs, SandboxArgs};
-use crate::config::{
-    Flags, Origin, PROJECT_FILE, Row, Settings, Source, USER_FILE, Whose, secrets, shown, template,
-};
+use gimlet_runtime::Options;
+use gimlet_runtime::options::Sandbox;
+
+use crate::app;
+use crate::args::{ConfigCommand, JsonArgs, RootArgs};
 use crate::diagnostics;
 use crate::exit::{ExitStatus, UsageError};
-use crate::home;
 use crate::style::{BOLD, DIM, NAME, WARNING};
-use crate::world::Place;
+use gimlet_runtime::Project;
+use gimlet_runtime::config::{
+    Origin, PROJECT_FILE, Row, Settings, Source, USER_FILE, Whose, create, secrets, shown, template,
+};
 
 /// Shows settings, or writes a file.
 pub(crate) fn config(command: Option<ConfigCommand>, root: &RootArgs) -> anyhow::Result<ExitStatus> {
-    let (flags, json) = match command {
+    let (options, json) = match command {
         Some(ConfigCommand::Init { user }) => return init(user, root),
         Some(ConfigCommand::Show { model, max_steps, validation_tests, json: JsonArgs { json } }) => {
-            let sandbox = SandboxArgs { validation_tests, ..SandboxArgs::default() };
-            (Flags { root: root.root.clone(), sandbox, max_steps, ..Flags::from(&model) }, json)
+            let sandbox = Sandbox { validation_tests, ..Sandbox::default() };
+            (Options { root: root.root.clone(), sandbox, max_steps, ..Options::from(&model) }, json)
         }
-        None => (Flags::from(root), false),
+        None => (Options::from(root), false),
     };
-    let settings = Settings::load(flags)?;
+    let settings = app::settings(options)?;
     diagnostics::start(&settings);
     let keys = keys(&settings)?;
     if json { show_json(&settings, &keys) } else { show(&settings, &keys) }
@@ -39,10 +42,10 @@ struct KeyRow {
 
 fn keys(settings: &Settings) -> anyhow::Result<Vec<KeyRow>> {
     let named = settings.named_models()?;
-    let environment = secrets::of_environment(&named.providers);
+    let environment = secrets::of_environment(settings.process(), &named.providers);
     let in_environment: Vec<&str> = environment.variables().collect();
-    let all = secrets::keys(&named.providers)?;
-    let file = secrets::file().map(|path| shown(&path)).unwrap_or_default();
+    let all = secrets::keys(settings.process(), &named.providers)?;
+    let file = secrets::file(settings.process()).map(|path| shown(&path)).unwrap_or_default();
     let mut rows: Vec<KeyRow> = all
         .variables()
         .map(|variable| KeyRow {
@@ -149,7 +152,7 @@ fn show_json(settings: &Settings, keys: &[KeyRow]) -> anyhow::Result<ExitStatus>
 
 /// What the project tells agents, in a line.
 fn instructions(settings: &Settings) -> anyhow::Result<String> {
-    let state = match Place::to_look_at(settings)?.instructions() {
+    let state = match Project::to_look_at(settings)?.instructions() {
         Err(reason) => return Ok(reason),
         Ok(None) => "none in this project".to_owned(),
         Ok(Some(found)) if settings.instructions.value => match found.next_line {
@@ -162,7 +165,7 @@ fn instructions(settings: &Settings) -> anyhow::Result<String> {
         },
         Ok(Some(_)) => "not offered to the model".to_owned(),
     };
-    Ok(format!("{}: {state}", crate::instructions::FILE))
+    Ok(format!("{}: {state}", gimlet_runtime::instructions::FILE))
 }
 
 /// A value as people write it; one that depends on other things in words.
@@ -176,13 +179,16 @@ fn words(row: &Row) -> String {
 
 fn data_directory() -> anyhow::Result<(String, &'static str)> {
     let named = std::env::var_os("GIMLET_HOME").is_some_and(|value| !value.is_empty());
-    Ok((home::path()?.display().to_string(), if named { "environment" } else { "default" }))
+    let process = app::process()?;
+    let home = process.need_home()?.path();
+    Ok((home.display().to_string(), if named { "environment" } else { "default" }))
 }
 
 fn init(user: bool, root: &RootArgs) -> anyhow::Result<ExitStatus> {
     let (path, whose): (PathBuf, Whose) = if user {
-        let home = home::path()?;
-        home::create(&home)?;
+        let process = app::process()?;
+        let home = process.need_home()?.path();
+        create(home)?;
         (home.join(USER_FILE), Whose::User)
     } else {
         (root.folder().join(PROJECT_FILE), Whose::Project)

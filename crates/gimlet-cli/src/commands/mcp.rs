@@ -5,37 +5,30 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gimlet::Agent;
 use gimlet::approval::{ApprovalRequest, Approver, Decision, Scope};
+use gimlet::event::EventKind;
 use gimlet::ids::RunId;
 use gimlet::journal::Observer;
-use gimlet::state::State;
 use gimlet::store::Store;
-use gimlet::tool::Tool;
-use gimlet::{Agent, Run};
-use gimlet_mcp::server::{Offer, Report, Task, Tasks, serve};
-use gimlet_mcp::{Health, HealthRow};
-use gimlet_models::{Script, ScriptedModel};
-use gimlet_store::{Approvals, ApprovalsError, FileStore};
+use gimlet_runtime::config::shown;
+use gimlet_runtime::mcp::{self, Inert};
+use gimlet_runtime::options::ApproveMode;
+use gimlet_runtime::parts::mcp::server::{Offer, Report, Task, Tasks, serve};
+use gimlet_runtime::parts::mcp::{Health, HealthRow, Reaper};
+use gimlet_runtime::parts::models::{Script, ScriptedModel};
+use gimlet_runtime::parts::store::{Approvals, ApprovalsError};
+use gimlet_runtime::{Attendance, BlobsOnly, Input, Options, Project, Runtime, stricter};
 use jiff::Timestamp;
 use serde_json::json;
-use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::approver::stricter;
-use crate::args::{ApproveMode, JsonArgs, McpArgs, McpCommand, McpServeArgs, RootArgs, WorkOptions};
-use crate::config::{Settings, shown};
-use crate::conversation;
-use crate::diagnostics;
-use crate::exit::ExitStatus;
-use crate::home;
-use crate::mcp::{self, Inert, Loudness};
-use crate::patches::PatchFile;
+use crate::args::{JsonArgs, McpArgs, McpCommand, McpServeArgs, RootArgs};
+use crate::exit::{ExitStatus, UsageError};
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
-use crate::team;
-use crate::world::{self, Place};
+use crate::{app, diagnostics, interrupt};
 
 /// Lists servers, or is one.
 pub(crate) async fn mcp(
@@ -51,16 +44,17 @@ pub(crate) async fn mcp(
 }
 
 async fn list(root: &RootArgs, mcp: &McpArgs, json: JsonArgs) -> anyhow::Result<ExitStatus> {
-    let settings = Settings::load(root)?;
+    let settings = app::settings(root)?;
     diagnostics::start(&settings);
     // A Ctrl-C while servers are being looked at ends them, too.
-    let stop = world::interruptible()?;
+    let stop = interrupt::interruptible()?;
     let named = mcp::named(&settings, &mcp.files)?;
     for warning in &named.warnings {
         writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} {warning}")?;
     }
+    let reaper = Reaper::default();
     let rows = tokio::select! {
-        rows = mcp::health(&settings, named.servers.clone()) => rows,
+        rows = mcp::health(&settings, named.servers.clone(), &reaper) => rows,
         () = stop.cancelled() => return Ok(ExitStatus::Interrupted),
     };
     let well = rows.iter().all(|row| matches!(row.health, Health::Up { .. }));
@@ -111,13 +105,13 @@ fn print(rows: &[HealthRow], inert: &[Inert]) -> anyhow::Result<()> {
 
 async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
     let options = args.options;
-    let settings = Settings::load(&options)?;
+    let settings = app::settings(&options)?;
     diagnostics::start(&settings);
-    let stop = world::interruptible()?;
-    let place = Place::open(&settings)?;
-    let mut looking = place.reading();
-    let mut tools = place.tools();
-    if let Some(memory) = place.memory() {
+    let stop = interrupt::interruptible()?;
+    let project = Project::open(&settings)?;
+    let mut looking = project.reading();
+    let mut tools = project.tools();
+    if let Some(memory) = project.memory() {
         // The names under which other programs look for a memory.
         looking.extend(memory.reading_for_clients());
         tools.extend(memory.reading_for_clients().into_iter().chain(memory.writing_for_clients()));
@@ -128,13 +122,16 @@ async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
     let agent =
         Agent::builder(Arc::new(ScriptedModel::new("none", Script::default()))).tools(tools).build()?;
     let session = format!("mcp-{}", std::process::id());
-    let approvals = home::approvals()?;
+    let approvals = app::approvals()?;
     let standing: Arc<dyn Approver> =
         Arc::new(Standing { approvals: approvals.clone(), session: session.clone(), mode: options.approve });
     let waiting: Arc<dyn Approver> = Arc::new(Waiting { approvals, session });
-    let env = world::env(&place, world::blobs_only()?, standing.clone(), Vec::new(), stop.clone());
+    let runtime = app::serving()?;
+    let env = project.env(Arc::new(BlobsOnly(runtime.store().clone())), standing.clone(), stop.clone());
+    let root = settings.root.clone();
+    let options = Options { root: Some(root.clone()), ..Options::from(&options) };
     let tasks: Option<Arc<dyn Tasks>> =
-        (!args.read_only).then(|| Arc::new(Worker { options, foreign: OnceCell::new() }) as Arc<dyn Tasks>);
+        (!args.read_only).then(|| Arc::new(Worker { runtime, options, root }) as Arc<dyn Tasks>);
     serve(Offer { agent, reading, env, standing, waiting, tasks }, stop).await?;
     Ok(ExitStatus::Success)
 }
@@ -189,9 +186,10 @@ impl Approver for Waiting {
 
 /// Works on whole tasks as `gimlet run` does.
 struct Worker {
-    options: WorkOptions,
-    /// Tools of the configured MCP servers, which are started with the first task and serve all of them.
-    foreign: OnceCell<Vec<Arc<dyn Tool>>>,
+    runtime: Runtime,
+    /// Options of every task; the folder is the server's own.
+    options: Options,
+    root: PathBuf,
 }
 
 impl Tasks for Worker {
@@ -202,59 +200,59 @@ impl Tasks for Worker {
         observer: Arc<dyn Observer>,
         stop: CancellationToken,
     ) -> BoxFuture<'_, Result<Report, String>> {
-        async move {
-            let run = self.run(task, approver, observer, stop).await.map_err(|error| format!("{error:#}"))?;
-            let id = run.id().to_string();
-            let ending = run.drive().await.map_err(|error| error.to_string())?;
-            Ok(Report { run: id, ending })
-        }
-        .boxed()
+        async move { self.report(task, approver, observer, stop).await.map_err(|error| format!("{error:#}")) }
+            .boxed()
     }
 }
 
 impl Worker {
-    async fn run(
+    async fn report(
         &self,
         task: Task,
         approver: Arc<dyn Approver>,
         observer: Arc<dyn Observer>,
         stop: CancellationToken,
-    ) -> anyhow::Result<Run> {
-        let options = &self.options;
-        let settings = Settings::load(options)?;
-        let files = &options.mcp.files;
-        let foreign = self.foreign.get_or_try_init(|| mcp::start(&settings, files, Loudness::Events)).await?;
-        let place = Place::open(&settings)?.with_foreign(foreign.clone());
-        let store = Arc::new(home::store()?);
-        let env = world::env(&place, store.clone(), approver, vec![observer], stop);
-        match task {
+    ) -> anyhow::Result<Report> {
+        let attendance = Attendance::Other(approver);
+        let (session, input) = match task {
             Task::New(task) => {
-                let ready = team::fresh(&place, &settings, options).await?;
-                let run = Run::start(ready.agent, &task, env).await?;
-                place.keep_patches_in(&folder(&store, run.id()));
-                Ok(run)
+                let session = self.runtime.begin_attended(self.options.clone(), attendance).await?;
+                (session, Input::Task(task))
             }
             Task::Resume(run) => {
-                let id = store.resolve(&run)?;
-                store.open_run(&id).await?;
-                let state = State::fold(&store.load(&id).await?, &Default::default());
-                let started = state.started.as_ref().with_context(|| format!("run {id} has no beginning"))?;
-                // The conversation goes on in the way it began.
-                let mut options = options.clone();
-                conversation::as_begun(&mut options, started)?;
+                let id = self.own(&run).await?;
                 // It asks the model it began with, whatever the server was started for.
-                options.model.model = None;
-                let ready = team::as_before(&place, &settings, &options, &state, started).await?;
-                let folder = folder(&store, &id);
-                place.take_up_patches(PatchFile::entries(&folder)?);
-                place.keep_patches_in(&folder);
-                Ok(Run::resume(ready.agent, &id, env, None).await?)
+                let options = Options { model: None, ..self.options.clone() };
+                (self.runtime.reopen_attended(&id, options, attendance).await?, Input::Resume(None))
             }
+        };
+        let turn = session.submit(input).await?;
+        let (run, mut events) = (turn.run().to_string(), turn.events()?);
+        let work = turn.ended();
+        tokio::pin!(work);
+        let ending = loop {
+            tokio::select! {
+                biased;
+                Some(event) = events.next() => observer.observe(event?.as_ref()),
+                ending = &mut work => break ending?,
+                () = stop.cancelled(), if !session.is_cancelled() => session.cancel(),
+            }
+        };
+        Ok(Report { run, ending })
+    }
+
+    /// A run of this folder. Clients get no hold of what was done in another one.
+    async fn own(&self, run: &str) -> anyhow::Result<RunId> {
+        let id = self.runtime.find_in(&self.root, run)?;
+        let events = self.runtime.store().load(&id).await?;
+        let root = events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::RunResumed { root, .. } => Some(root.as_str()),
+            EventKind::RunStarted(started) => Some(started.root.as_str()),
+            _ => None,
+        });
+        match root {
+            Some(root) if Path::new(root) == self.root => Ok(id),
+            Some(_) | None => Err(UsageError::new(format!("run {id} belongs to another folder")).into()),
         }
     }
-}
-
-fn folder(store: &FileStore, id: &RunId) -> PathBuf {
-    let log = store.log_path(id);
-    log.parent().map(Path::to_owned).unwrap_or(log)
 }

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod eval;
 pub(crate) mod export;
 mod fork;
 pub(crate) mod man;

@@ -2,26 +2,28 @@
 
 use std::io::Write;
 
-use gimlet_models::catalog::{Families, choose, probe, table::table};
+use gimlet_runtime::parts::models::catalog::{Families, choose, probe, table::table};
 
 use crate::args::{ModelsCommand, ServerArgs};
-use crate::config::{Flags, Settings};
+use gimlet_runtime::{Options, Settings};
+
+use crate::app;
 use crate::diagnostics;
 use crate::exit::{ExitStatus, UsageError};
-use crate::models;
-use crate::served::graded;
 use crate::style::DIM;
+use gimlet_runtime::models;
+use gimlet_runtime::served::graded;
 
 /// How often each micro-task is asked.
 const ROUNDS: u32 = 3;
 
 /// Lists or grades models.
 pub(crate) async fn models(command: Option<ModelsCommand>, server: ServerArgs) -> anyhow::Result<ExitStatus> {
-    let (flags, probed) = match command {
-        None | Some(ModelsCommand::List) => (Flags::from(&server), None),
-        Some(ModelsCommand::Probe { name, options }) => (Flags::from(&options), Some(name)),
+    let (options, probed) = match command {
+        None | Some(ModelsCommand::List) => (Options::from(&server), None),
+        Some(ModelsCommand::Probe { name, options }) => (Options::from(&options), Some(name)),
     };
-    let settings = Settings::load(flags)?;
+    let settings = app::settings(options)?;
     diagnostics::start(&settings);
     match probed {
         None => list(&settings).await,
@@ -35,7 +37,7 @@ async fn list(settings: &Settings) -> anyhow::Result<ExitStatus> {
     let choice = choose(None, &installed, &families, server.wire(), server.host());
     let mut stdout = std::io::stdout().lock();
     let chosen = choice.as_ref().ok().map(|choice| choice.model.name.as_str());
-    let cards = models::scorecards().ok();
+    let cards = models::scorecards(settings.process()).ok();
     write!(stdout, "{}", table(&installed, |model| graded(&families, cards.as_ref(), model), chosen))?;
     match &choice {
         Ok(choice) => {
@@ -47,13 +49,7 @@ async fn list(settings: &Settings) -> anyhow::Result<ExitStatus> {
             )?;
             Ok(ExitStatus::Success)
         }
-        Err(error) => {
-            let usage = UsageError::new(error.to_string());
-            Err(match error.hint() {
-                Some(hint) => usage.hint(hint).into(),
-                None => usage.into(),
-            })
-        }
+        Err(error) => Err(UsageError::new(error.to_string()).maybe_hint(error.hint()).into()),
     }
 }
 
@@ -66,7 +62,7 @@ async fn grade(model: Option<&str>, settings: &Settings) -> anyhow::Result<ExitS
     let card = probe(found.model.as_ref(), ROUNDS).await?;
     writeln!(std::io::stdout(), "{}", card.render().trim_end())?;
     match found.digest {
-        Some(digest) => models::scorecards()?.insert(digest, card)?,
+        Some(digest) => models::scorecards(settings.process())?.insert(digest, card)?,
         None => writeln!(
             anstream::stderr(),
             "{DIM}not remembered: its server does not tell weights apart{DIM:#}"

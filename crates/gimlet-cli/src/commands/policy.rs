@@ -4,38 +4,38 @@ use std::io::Write;
 
 use gimlet::approval::binding;
 use gimlet::effect::{Effect, Verdict};
-use gimlet_policy::{Author, Jail, Report, Rule, Say};
-use gimlet_store::{Grant, Reach};
+use gimlet_runtime::parts::policy::{Author, Jail, Report, Rule, Say};
+use gimlet_runtime::parts::store::{Grant, Reach};
 
+use crate::app;
 use crate::args::{PolicyCommand, RootArgs};
-use crate::config::Settings;
 use crate::exit::{ExitStatus, UsageError};
-use crate::home;
 use crate::show::effect_line;
 use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
-use crate::world::Place;
+use gimlet_runtime::Project;
+use gimlet_runtime::config::Settings;
 
 /// The tools that run commands: what was said of one of them is said of the command.
 const COMMAND_TOOLS: [&str; 2] = ["run_cmd", "run_tests"];
 
 /// Checks a command, or shows or tests the rules.
 pub(crate) fn policy(command: PolicyCommand) -> anyhow::Result<ExitStatus> {
-    let place = |root: &RootArgs| Place::to_look_at(&Settings::load(root)?);
+    let project = |root: &RootArgs| Project::to_look_at(&app::settings(root)?);
     match command {
         PolicyCommand::Check { command, no_jail, json, root } => {
             let jail = if no_jail { Jail::Absent } else { Jail::Active };
-            check(&place(&root)?, &command.join(" "), jail, json.json)
+            check(&project(&root)?, &command.join(" "), jail, json.json)
         }
-        PolicyCommand::Show(root) => show(&place(&root)?),
-        PolicyCommand::Test(root) => test(&place(&root)?),
+        PolicyCommand::Show(root) => show(&project(&root)?),
+        PolicyCommand::Test(root) => test(&project(&root)?),
         PolicyCommand::Forget { id } => forget(&id),
     }
 }
 
-fn check(place: &Place, command: &str, jail: Jail, json: bool) -> anyhow::Result<ExitStatus> {
-    let mut report = place.policy().check(command, &place.command_context(jail));
+fn check(project: &Project, command: &str, jail: Jail, json: bool) -> anyhow::Result<ExitStatus> {
+    let mut report = project.policy().check(command, &project.command_context(jail));
     if matches!(report.verdict, Verdict::Ask(_))
-        && let Some(grant) = always(place, command)?
+        && let Some(grant) = always(project, command)?
     {
         report = Report {
             verdict: Verdict::Allow,
@@ -53,16 +53,16 @@ fn check(place: &Place, command: &str, jail: Jail, json: bool) -> anyhow::Result
 }
 
 /// The standing yes that a command has here.
-fn always(place: &Place, command: &str) -> anyhow::Result<Option<Grant>> {
+fn always(project: &Project, command: &str) -> anyhow::Result<Option<Grant>> {
     let effects = [Effect::Run { command: command.to_owned(), cwd: "".into() }];
-    let root = place.path().display().to_string();
+    let root = project.path().display().to_string();
     let bindings = COMMAND_TOOLS.map(|tool| binding(tool, &effects, &root));
     Ok(standing()?.into_iter().find(|grant| bindings.contains(&grant.request.binding)))
 }
 
 /// Every answer that was given with "always".
 fn standing() -> anyhow::Result<Vec<Grant>> {
-    let grants = home::approvals()?.grants()?;
+    let grants = app::approvals()?.grants()?;
     Ok(grants.into_iter().filter(|grant| grant.reach == Reach::Always).collect())
 }
 
@@ -71,9 +71,9 @@ fn name(grant: &Grant) -> String {
     format!("always-{}", grant.request.binding.chars().take(8).collect::<String>())
 }
 
-fn show(place: &Place) -> anyhow::Result<ExitStatus> {
+fn show(project: &Project) -> anyhow::Result<ExitStatus> {
     let mut stdout = anstream::stdout().lock();
-    for rule in place.policy().rules() {
+    for rule in project.policy().rules() {
         let (style, word) = match rule.verdict {
             Say::Allow => (GOOD, "allow"),
             Say::AllowInJail => (GOOD, "allow in a jail"),
@@ -84,7 +84,7 @@ fn show(place: &Place) -> anyhow::Result<ExitStatus> {
         writeln!(stdout, "{style}{word:<15}{style:#} {BOLD}{:<26}{BOLD:#} {}", rule.id, what.trim())?;
         writeln!(stdout, "{:16}{DIM}{}{}{DIM:#}", "", rule.reason, source(rule))?;
     }
-    for secret in place.policy().added_secrets() {
+    for secret in project.policy().added_secrets() {
         writeln!(stdout, "{ERROR}{:<15}{ERROR:#} {BOLD}{secret}{BOLD:#}", "never shown")?;
     }
     for grant in standing()? {
@@ -106,10 +106,10 @@ fn source(rule: &Rule) -> String {
     }
 }
 
-fn test(place: &Place) -> anyhow::Result<ExitStatus> {
+fn test(project: &Project) -> anyhow::Result<ExitStatus> {
     // Rules that were added have been tried when they were read; only the shipped ones are left.
-    let failures = gimlet_policy::Policy::builtin().self_test();
-    let (rules, examples) = place
+    let failures = gimlet_runtime::parts::policy::Policy::builtin().self_test();
+    let (rules, examples) = project
         .policy()
         .rules()
         .fold((0, 0), |(rules, n), rule| (rules + 1, n + rule.matches.len() + rule.not_match.len()));
@@ -128,7 +128,7 @@ fn forget(id: &str) -> anyhow::Result<ExitStatus> {
             .hint("see `gimlet policy show`")
             .into());
     };
-    home::approvals()?.revoke(&grant.request.binding)?;
+    app::approvals()?.revoke(&grant.request.binding)?;
     writeln!(anstream::stderr(), "forgotten: {NAME}{id}{NAME:#} asks again")?;
     Ok(ExitStatus::Success)
 }

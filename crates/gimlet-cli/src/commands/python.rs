@@ -10,17 +10,17 @@ use gimlet::cell::{CellEnd, CellEvent, Executor, SessionSpec, Stream};
 use gimlet::message::ToolCall;
 use gimlet::run::{Invocation, invoke};
 use gimlet::tool::ToolFailure;
-use gimlet_models::{Script, ScriptedModel};
-use gimlet_python::{Limits, Warmth};
+use gimlet_runtime::parts::models::{Script, ScriptedModel};
+use gimlet_runtime::parts::python::{Limits, Warmth};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::approver::CliApprover;
-use crate::args::{ApproveMode, ExecutorChoice, PythonArgs};
-use crate::config::{Flags, Settings};
+use gimlet_runtime::options::{ApproveMode, ExecutorChoice};
+use gimlet_runtime::{BlobsOnly, Options, Project, Runtime, Settings, isolation, rules};
+
+use crate::args::PythonArgs;
 use crate::exit::{ExitStatus, UsageError};
-use crate::world::{self, Place};
-use crate::{front, home, isolation, rules};
+use crate::{app, front, interrupt};
 
 /// Runs code.
 pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
@@ -31,14 +31,17 @@ pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
         memory: u64::from(args.memory) << 20,
         ..Limits::default()
     };
-    let settings = Settings::load(Flags { sandbox: args.sandbox, ..Flags::from(&args.root) })?;
+    let sandbox = (&args.sandbox).into();
+    let settings = app::settings(Options { sandbox, ..Options::from(&args.root) })?;
     let executor: Arc<dyn Executor> = match args.executor.unwrap_or_default() {
         // One session needs no nest: it would load what the worker loads, only later.
         ExecutorChoice::Python => {
-            world::python(limits, &settings.imports(&args.imports.imports)?, Warmth::Cold)?
+            gimlet_runtime::python(limits, &settings.imports(&args.imports.imports)?, Warmth::Cold)?
         }
         ExecutorChoice::Docker => {
-            let root = world::root(&settings.root, &rules::policy(&settings.root)?)?;
+            let process = settings.process();
+            let policy = rules::policy(process, &settings.root)?;
+            let root = gimlet_runtime::root(process, &settings.root, &policy)?;
             isolation::executor(&settings, &root, &args.imports.imports, limits)?
         }
     };
@@ -48,7 +51,7 @@ pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
         seed: args.seed,
         epoch_ms: Timestamp::now().as_millisecond(),
     };
-    let cancel = world::interruptible()?;
+    let cancel = interrupt::interruptible()?;
     tokio::select! {
         biased;
         () = cancel.cancelled() => Ok(ExitStatus::Interrupted),
@@ -132,24 +135,26 @@ fn ended(end: CellEnd, show_value: bool) -> anyhow::Result<ExitStatus> {
 
 /// The built-in tools for code that is nobody's run.
 struct Tools {
-    place: Place,
+    runtime: Runtime,
+    project: Project,
     agent: Arc<Agent>,
     mode: ApproveMode,
 }
 
 impl Tools {
     fn new(settings: &Settings, mode: ApproveMode) -> anyhow::Result<Self> {
-        let place = Place::open(settings)?;
+        let project = Project::open(settings)?;
         let model = Arc::new(ScriptedModel::new("none", Script::default()));
-        let agent = Agent::builder(model).tools(place.tools()).build()?;
-        Ok(Tools { place, agent, mode })
+        let agent = Agent::builder(model).tools(project.tools()).build()?;
+        Ok(Tools { runtime: app::plain()?, project, agent, mode })
     }
 
     async fn call(&self, id: u64, name: String, args: Value) -> anyhow::Result<Result<Value, ToolFailure>> {
-        let approver = Arc::new(CliApprover::new(home::approvals()?, self.mode, None, front::clerk()));
-        let env = world::env(&self.place, world::blobs_only()?, approver, Vec::new(), Default::default());
+        let approver = Arc::new(front::clerk(&self.runtime, self.mode));
+        let store = Arc::new(BlobsOnly(self.runtime.store().clone()));
+        let env = self.project.env(store, approver.clone(), Default::default());
         let call = ToolCall { id: format!("call_{id}"), name, args };
-        Ok(match invoke(&self.agent, env, call).await {
+        Ok(match front::asking(&approver, invoke(&self.agent, env, call)).await {
             Invocation::Done(value) => Ok(value),
             Invocation::Failed(failure) => Err(*failure),
             Invocation::Suspended(_) => Err(ToolFailure::new(

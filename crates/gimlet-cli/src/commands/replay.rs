@@ -20,12 +20,12 @@ pub(crate) async fn replay(run: &str, speed: f64, max_pause: f64) -> anyhow::Res
         _ => None,
     });
     let mut front = Front::plain(false);
-    let observer = front.observer(action.unwrap_or(ActionFormat::Tools));
+    let shown = front.showing(action.unwrap_or(ActionFormat::Tools));
     let mut before = None;
     for event in &events {
         tokio::time::sleep(wait(before, event, speed, max_pause)).await;
         before = Some(event);
-        observer.observe(event);
+        shown.show(event);
         match &event.kind {
             EventKind::RunStarted(started) => front.screen().line(&said(&started.task)),
             EventKind::UserMessage { text } => front.screen().line(&said(text)),

@@ -1,87 +1,93 @@
 //! `gimlet TASK`, `gimlet run` and `gimlet resume`.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 
-use gimlet::store::Store;
-use tokio_util::sync::CancellationToken;
+use gimlet_runtime::{Input, Session, is_answered};
 
+use crate::app;
 use crate::args::{ResumeArgs, RunArgs};
-use crate::conversation::{self, Conversation};
-use crate::ending::{At, refused, tell};
+use crate::attach;
+use crate::ending::{At, refused, resume_line, tell};
 use crate::exit::{ExitStatus, UsageError};
 use crate::front::{Front, Typing};
-use crate::session::Session;
-use crate::{attach, home, world};
+use crate::interrupt;
+use crate::session::Interactive;
 
 /// Runs one task, or an interactive session where there is a terminal and no task.
 pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let options = args.options;
+    let runtime = app::runtime(&options)?;
     if args.task.is_none() && is_interactive() && !options.json {
-        return Session::new(Conversation::begin(options).await?)?.run().await;
+        let front = Front::new(&options, Typing::Steers);
+        let session = runtime.begin_attended((&options).into(), front.attendance()).await?;
+        return Interactive::new(session, front, options)?.run().await;
     }
-    let blobs = home::store()?;
-    let task = attach::task(args.task, &blobs).await?;
-    let mut conversation = Conversation::begin(options).await?;
-    let task = expanded(&task, &conversation).await?;
-    let cancel = world::interruptible()?;
-    one_task(&mut conversation, Some(&task), cancel).await
+    let task = attach::task(args.task, runtime.store().as_ref()).await?;
+    let front = Front::new(&options, Typing::Ignored);
+    let session = runtime.begin_attended((&options).into(), front.attendance()).await?;
+    let task = expanded(&task, &session).await?;
+    one_task(session, front, Some(task)).await
 }
 
 /// Carries on a run, or goes on with a conversation.
 pub(crate) async fn resume(args: ResumeArgs) -> anyhow::Result<ExitStatus> {
-    if args.options.work.no_instructions {
+    let options = args.options;
+    if options.work.no_instructions {
         return Err(
             UsageError::new("`--no-instructions` is for a new run; this one has read them, or not").into()
         );
     }
-    let json = args.options.json;
-    let mut conversation = Conversation::open(&args.run, args.options).await?;
+    let runtime = app::runtime(&options)?;
+    let id = runtime.find(&args.run)?;
+    let front = Front::new(&options, Typing::Ignored);
+    let session = runtime.reopen_attended(&id, (&options).into(), front.attendance()).await?;
     let message = match args.message {
         Some(message) => {
-            let message = attach::task(Some(message), conversation.store.as_ref()).await?;
-            Some(expanded(&message, &conversation).await?)
+            let message = attach::task(Some(message), runtime.store().as_ref()).await?;
+            Some(expanded(&message, &session).await?)
         }
         None => None,
     };
-    if message.is_none() && conversation::is_answered(&conversation.events().await?) {
-        if is_interactive() && !json {
-            return Session::new(conversation)?.run().await;
+    if message.is_none() && is_answered(&session.stored_events().await?) {
+        if is_interactive() && !options.json {
+            drop(front);
+            let front = Front::new(&options, Typing::Steers);
+            return Interactive::new(session, front, options)?.run().await;
         }
-        let id = conversation.id().map(ToString::to_string).unwrap_or_default();
         return Err(UsageError::new(format!("run {id} is finished; there is nothing to carry on"))
             .hint(format!("gimlet resume {id} \"…\" says something more to it"))
             .into());
     }
-    let cancel = world::interruptible()?;
-    one_task(&mut conversation, message.as_deref(), cancel).await
+    one_task(session, front, message).await
 }
 
 /// Works on one task, or on what is left of one, and tells how it ended.
-async fn one_task(
-    conversation: &mut Conversation,
-    task: Option<&str>,
-    cancel: CancellationToken,
-) -> anyhow::Result<ExitStatus> {
-    let mut front = Front::new(&conversation.options, &conversation.settings, Typing::Ignored);
-    let run = match task {
-        Some(task) => conversation.say(task, &mut front, cancel).await?,
-        None => {
-            let id = conversation.id().map(ToString::to_string).unwrap_or_default();
-            let run = conversation.carry_on(None, &mut front, cancel).await;
-            run.map_err(|error| refused(error, At::Shell(&conversation.resume(&id))))?
+async fn one_task(session: Session, mut front: Front, task: Option<String>) -> anyhow::Result<ExitStatus> {
+    let cancel = interrupt::interruptible()?;
+    front.tell_warnings(session.settings());
+    let resume = resume_line(&session);
+    let input = task.map_or(Input::Resume(None), Input::Task);
+    let turn = session.submit(input).await.map_err(|error| refused(error, At::Shell(&resume)))?;
+    let (id, resume) = (turn.run().to_string(), resume_line(&session));
+    let ending = {
+        let work = front.follow(&session, turn);
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                ending = &mut work => break ending?,
+                () = cancel.cancelled(), if !session.is_cancelled() => session.cancel(),
+            }
         }
     };
-    let id = run.id().to_string();
-    let ending = front.drive(run).await?;
-    tell(&id, At::Shell(&conversation.resume(&id)), &ending, &front)?;
+    tell(&id, At::Shell(&resume), &ending, &front)?;
     Ok(ExitStatus::from(&ending))
 }
 
 /// The words with the files they name.
-async fn expanded(words: &str, conversation: &Conversation) -> anyhow::Result<String> {
-    let store: Arc<dyn Store> = conversation.store.clone();
-    Ok(attach::expand(words, &conversation.place.kit().root, store.as_ref()).await?.text)
+async fn expanded(words: &str, session: &Session) -> anyhow::Result<String> {
+    let store = session.runtime().store();
+    Ok(attach::expand(words, session.project().root(), store.as_ref()).await?.text)
 }
 
 fn is_interactive() -> bool {

@@ -1,19 +1,20 @@
 //! `gimlet runs`: what was done, from the logs.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use gimlet::event::{Event, EventKind, FinishState, Suspension};
 use gimlet::ids::RunId;
 use gimlet::store::Store;
-use gimlet_store::{FileStore, RunStatus};
+use gimlet_runtime::parts::store::{FileStore, RunStatus};
 
 use super::{export, fork, replay};
+use crate::app;
 use crate::args::{JsonArgs, RunsCommand};
-use crate::config::DEFAULT_AGENT;
 use crate::exit::{ExitStatus, UsageError};
-use crate::home;
 use crate::show::{Prose, Talk, Telling, Volume, Warnings, clip, summary};
 use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
+use gimlet_runtime::config::DEFAULT_AGENT;
 
 /// Looks at runs, or makes a new one of an old one.
 pub(crate) async fn runs(command: Option<RunsCommand>) -> anyhow::Result<ExitStatus> {
@@ -30,7 +31,7 @@ pub(crate) async fn runs(command: Option<RunsCommand>) -> anyhow::Result<ExitSta
 }
 
 fn list(limit: usize, json: bool) -> anyhow::Result<ExitStatus> {
-    let runs = home::store()?.list(limit)?;
+    let runs = app::store()?.list(limit)?;
     let mut stdout = anstream::stdout().lock();
     if json {
         writeln!(stdout, "{}", serde_json::to_string(&runs)?)?;
@@ -66,8 +67,8 @@ fn list(limit: usize, json: bool) -> anyhow::Result<ExitStatus> {
 }
 
 /// A run by what a person calls it, and its events.
-pub(super) async fn load(run: &str) -> anyhow::Result<(FileStore, RunId, Vec<Event>)> {
-    let store = home::store()?;
+pub(super) async fn load(run: &str) -> anyhow::Result<(Arc<FileStore>, RunId, Vec<Event>)> {
+    let store = app::store()?;
     let id =
         store.resolve(run).map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
     let events = store.load(&id).await?;

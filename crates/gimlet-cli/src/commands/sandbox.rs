@@ -2,13 +2,15 @@
 
 use std::io::Write;
 
-use gimlet_sandbox::docker::{self, DockerError, Engine};
-use gimlet_sandbox::jail;
+use gimlet_runtime::parts::sandbox::docker::{self, DockerError, Engine};
+use gimlet_runtime::parts::sandbox::jail;
 
-use crate::args::{JailArgs, RootArgs, SandboxArgs, SandboxCommand};
-use crate::config::{Flags, Settings};
+use gimlet_runtime::options::{JailOptions, Sandbox};
+use gimlet_runtime::{Options, Settings, isolation};
+
+use crate::app;
+use crate::args::{JailArgs, RootArgs, SandboxCommand};
 use crate::exit::{ExitStatus, UsageError, hint_of};
-use crate::isolation;
 use crate::style::{DIM, GOOD, WARNING};
 
 /// One layer of isolation: whether it is there, and what to do about it.
@@ -29,8 +31,8 @@ pub(crate) async fn sandbox(
 ) -> anyhow::Result<ExitStatus> {
     match command.unwrap_or(SandboxCommand::Status(jail)) {
         SandboxCommand::Status(jail) => {
-            let sandbox = SandboxArgs { jail, ..SandboxArgs::default() };
-            let rows = rows(&Settings::load(Flags { sandbox, ..Flags::from(root) })?).await;
+            let sandbox = Sandbox { jail: (&jail).into(), ..Sandbox::default() };
+            let rows = rows(&app::settings(Options { sandbox, ..Options::from(root) })?).await;
             let mut stdout = anstream::stdout().lock();
             for row in rows {
                 let (style, mark, text) = match &row.state {
@@ -48,13 +50,13 @@ pub(crate) async fn sandbox(
             write!(std::io::stdout(), "{}", docker::DOCKERFILE)?;
             Ok(ExitStatus::Success)
         }
-        SandboxCommand::Build { print: false, base } => build(&Settings::load(root)?, base.as_deref()).await,
+        SandboxCommand::Build { print: false, base } => build(&app::settings(root)?, base.as_deref()).await,
     }
 }
 
 /// The isolation layers of this machine, for `sandbox status` and `doctor`.
 pub(crate) async fn rows(settings: &Settings) -> Vec<Row> {
-    let jail = match isolation::find(&settings.root, &settings.sandbox.jail) {
+    let jail = match isolation::find(settings.process(), &settings.root, &settings.sandbox.jail) {
         Ok(found) => Row {
             name: "commands",
             state: Ok(format!("jailed by {}; {}", found.mechanism.name(), limits(&settings.sandbox.jail))),
@@ -75,8 +77,8 @@ pub(crate) async fn rows(settings: &Settings) -> Vec<Row> {
 }
 
 /// What is enforced of a command's use of the machine, and by whom.
-fn limits(args: &JailArgs) -> String {
-    let limits = isolation::limits(args);
+fn limits(options: &JailOptions) -> String {
+    let limits = isolation::limits(options);
     format!(
         "at most {} MB and {} processes (measured every {} ms), {} s of processor time each (by the kernel)",
         limits.memory >> 20,
@@ -90,7 +92,9 @@ async fn docker_row(settings: &Settings) -> Row {
     let name = "docker";
     let config = match isolation::docker(settings) {
         Ok(config) => config,
-        Err(error) => return Row { name, state: Err(format!("{error:#}")), hint: hint_of(&error) },
+        Err(error) => {
+            return Row { name, state: Err(format!("{error:#}")), hint: hint_of(&error).map(str::to_owned) };
+        }
     };
     let asked = async {
         let engine = Engine::connect(config.clone()).await?;

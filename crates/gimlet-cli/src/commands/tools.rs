@@ -9,19 +9,16 @@ use gimlet::message::ToolCall;
 use gimlet::run::{Invocation, invoke};
 use gimlet::signature::signature;
 use gimlet::tool::{ToolFailure, ToolSpec};
-use gimlet_models::{Script, ScriptedModel};
+use gimlet_runtime::parts::models::{Script, ScriptedModel};
 use serde_json::{Value, json};
 
-use crate::approver::CliApprover;
-use crate::args::{ApproveMode, JsonArgs, McpArgs, RootArgs, ToolsCommand, TraceArgs};
-use crate::config::{Flags, Settings};
-use crate::diagnostics;
+use gimlet_runtime::options::ApproveMode;
+use gimlet_runtime::{BlobsOnly, Options, Project, Runtime};
+
+use crate::args::{JsonArgs, McpArgs, RootArgs, ToolsCommand};
 use crate::exit::{ExitStatus, UsageError};
-use crate::mcp::Loudness;
 use crate::style::{DIM, NAME};
-use crate::trace::{self, Told};
-use crate::world::{self, Place};
-use crate::{front, home};
+use crate::{app, diagnostics, front, interrupt};
 
 /// Lists, shows or calls tools.
 pub(crate) async fn tools(
@@ -29,29 +26,32 @@ pub(crate) async fn tools(
     root: &RootArgs,
     mcp: &McpArgs,
 ) -> anyhow::Result<ExitStatus> {
-    let mut flags = Flags::from(root);
+    let mut options = Options::from(root);
     if let Some(ToolsCommand::Call { sandbox, .. }) = &command {
-        flags.sandbox = sandbox.clone();
+        options.sandbox = sandbox.into();
     }
-    let settings = Settings::load(flags)?;
-    let mut place = match command {
+    let settings = app::settings(options)?;
+    let project = match command {
         Some(ToolsCommand::Call { .. }) => {
-            trace::begin(&settings, &TraceArgs::default(), Told::WhenNamed)?;
-            Place::open(&settings)?
+            app::trace(&settings)?;
+            Project::open(&settings)?
         }
         Some(ToolsCommand::List(_) | ToolsCommand::Show { .. }) | None => {
             diagnostics::start(&settings);
-            Place::to_look_at(&settings)?
+            Project::to_look_at(&settings)?
         }
     };
-    place.connect(&settings, mcp, Loudness::Shown).await?;
-    let tools = place.tools();
+    let runtime = app::plain()?;
+    let project = project.with_foreign(runtime.server_tools(&settings, &mcp.files).await?);
+    let tools = project.tools();
     match command.unwrap_or(ToolsCommand::List(JsonArgs { json: false })) {
         ToolsCommand::List(JsonArgs { json }) => {
             list(&tools.iter().map(|tool| tool.spec()).collect::<Vec<_>>(), json)
         }
         ToolsCommand::Show { name } => show(&tools.iter().map(|tool| tool.spec()).collect::<Vec<_>>(), &name),
-        ToolsCommand::Call { name, args, approve, sandbox: _ } => call(&place, name, &args, approve).await,
+        ToolsCommand::Call { name, args, approve, sandbox: _ } => {
+            call(&runtime, &project, name, &args, approve).await
+        }
     }
 }
 
@@ -88,18 +88,25 @@ fn show(specs: &[Arc<ToolSpec>], name: &str) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-async fn call(place: &Place, name: String, args: &str, approve: ApproveMode) -> anyhow::Result<ExitStatus> {
+async fn call(
+    runtime: &Runtime,
+    project: &Project,
+    name: String,
+    args: &str,
+    approve: ApproveMode,
+) -> anyhow::Result<ExitStatus> {
     let args: Value = serde_json::from_str(args).map_err(|error| {
         UsageError::new(format!("the arguments are not JSON: {error}"))
             .hint("gimlet tools call read_file '{\"path\": \"README.md\"}'")
     })?;
     // A toolbox belongs to an agent; this one never speaks.
     let model = Arc::new(ScriptedModel::new("none", Script::default()));
-    let agent = Agent::builder(model).tools(place.tools()).build()?;
-    let approver = CliApprover::new(home::approvals()?, approve, None, front::clerk());
-    let env =
-        world::env(place, world::blobs_only()?, Arc::new(approver), Vec::new(), world::interruptible()?);
-    let result = match invoke(&agent, env, ToolCall { id: "call_1".into(), name: name.clone(), args }).await {
+    let agent = Agent::builder(model).tools(project.tools()).build()?;
+    let approver = Arc::new(front::clerk(runtime, approve));
+    let store = Arc::new(BlobsOnly(runtime.store().clone()));
+    let env = project.env(store, approver.clone(), interrupt::interruptible()?);
+    let call = ToolCall { id: "call_1".into(), name: name.clone(), args };
+    let result = match front::asking(&approver, invoke(&agent, env, call)).await {
         Invocation::Done(value) => value,
         Invocation::Failed(failure) => json!(failure),
         Invocation::Suspended(Suspension::Approval { approval }) => {

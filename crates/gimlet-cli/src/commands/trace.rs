@@ -5,12 +5,12 @@ use std::io::{IsTerminal, Write};
 use gimlet::event::Event;
 use gimlet::store::Store;
 
-use crate::args::TraceArgs;
-use crate::config::{Flags, Settings};
+use gimlet_runtime::options::Trace;
+use gimlet_runtime::{Options, redactor, trace};
+
+use crate::app;
 use crate::exit::{ExitStatus, UsageError};
-use crate::home;
-use crate::trace;
-use crate::world;
+use crate::show;
 
 /// Width of a picture that nobody watches.
 const WIDE: usize = 100;
@@ -18,9 +18,9 @@ const WIDE: usize = 100;
 /// Sends a run's spans to the collector.
 pub(crate) async fn resend(run: &str, trace_content: bool) -> anyhow::Result<ExitStatus> {
     let events = load(run).await?;
-    let args = TraceArgs { trace_content, ..TraceArgs::default() };
-    let settings = Settings::load(Flags::default())?;
-    let sent = trace::resend(&settings, &events, &args, &world::redactor()).await?;
+    let asked = Trace { content: trace_content, ..Trace::default() };
+    let settings = app::settings(Options::default())?;
+    let sent = trace::resend(&settings, &events, asked, &redactor(settings.process())).await?;
     writeln!(std::io::stdout(), "sent {} spans to {}", sent.spans, sent.endpoint)?;
     Ok(ExitStatus::Success)
 }
@@ -28,13 +28,13 @@ pub(crate) async fn resend(run: &str, trace_content: bool) -> anyhow::Result<Exi
 /// Draws where a run's time went.
 pub(crate) async fn timeline(run: &str) -> anyhow::Result<ExitStatus> {
     let events = load(run).await?;
-    let spans = trace::spans(&events, trace::Content::default(), &world::redactor());
-    write!(anstream::stdout(), "{}", trace::timeline(&spans, width()))?;
+    let spans = trace::spans(&events, trace::Content::default(), &redactor(app::process()?.as_ref()));
+    write!(anstream::stdout(), "{}", show::timeline(&spans, width()))?;
     Ok(ExitStatus::Success)
 }
 
 async fn load(run: &str) -> anyhow::Result<Vec<Event>> {
-    let store = home::store()?;
+    let store = app::store()?;
     let id =
         store.resolve(run).map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
     Ok(store.load(&id).await?)

@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::app;
 use crate::args::TrustArgs;
-use crate::config::{PROJECT_FILE, Standing, TrustList, ask_for, read_small, shown};
 use crate::exit::{ExitStatus, UsageError};
-use crate::home;
 use crate::show::{agreed, clip};
 use crate::style::{BOLD, DIM, GOOD, WARNING};
+use gimlet_runtime::config::{PROJECT_FILE, Standing, TrustList, ask_for, read_small, shown};
 
 /// Files of a project that may ask for more than harmless settings.
 const FILES: &[&str] = &[PROJECT_FILE, ".env", "mcp.json", ".mcp.json"];
 
 /// Trusts a file, takes trust away, or lists what is trusted.
 pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
-    let mut list = TrustList::open(Some(&home::path()?))?;
+    let mut list = TrustList::open(Some(app::process()?.need_home()?.path()))?;
     if args.list {
         return show_list(&list, args.json.json);
     }

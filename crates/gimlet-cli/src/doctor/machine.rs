@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use gimlet_tools::git::guarded;
+use gimlet_runtime::parts::tools::git::guarded;
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::Row;
-use crate::config::{Origin, Settings, secrets, shown};
-use crate::team::check;
-use crate::{home, isolation};
+use gimlet_runtime::config::{Origin, Process, Settings, create, secrets, shown};
+use gimlet_runtime::isolation;
+use gimlet_runtime::team::check;
 
 /// Patience with another program or server.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,7 +21,9 @@ const LITTLE_SPACE: u64 = 200 << 20;
 pub(super) fn settings(settings: &Settings) -> Row {
     let files: Vec<String> = settings.files().iter().map(|source| shown(source.path())).collect();
     let read = if files.is_empty() { "defaults".to_owned() } else { files.join(", ") };
-    let secrets = settings.named_models().and_then(|named| secrets::keys(&named.providers).map(|_| ()));
+    let secrets = settings
+        .named_models()
+        .and_then(|named| secrets::keys(settings.process(), &named.providers).map(|_| ()));
     if let Err(error) = secrets {
         return Row::failed("settings", &error, "see `gimlet config`");
     }
@@ -58,14 +60,15 @@ pub(super) fn agents(settings: &Settings) -> Vec<Row> {
 }
 
 /// Whether runs can be kept, safely and for a while.
-pub(super) fn data_directory() -> Vec<Row> {
+pub(super) fn data_directory(process: &Process) -> Vec<Row> {
     const CHECK: &str = "data directory";
-    let home = match home::path().and_then(|home| home::create(&home).map(|()| home)) {
+    let made = process.need_home().and_then(|home| create(home.path()).map(|()| home.path()));
+    let home = match made {
         Ok(home) => home,
         Err(error) => return vec![Row::failed(CHECK, &error, "set GIMLET_HOME to a folder you can write")],
     };
     let name = home.display();
-    if let Err(error) = tempfile::tempfile_in(&home) {
+    if let Err(error) = tempfile::tempfile_in(home) {
         return vec![Row::bad(
             CHECK,
             format!("{name} cannot be written: {error}"),
@@ -73,7 +76,7 @@ pub(super) fn data_directory() -> Vec<Row> {
         )];
     }
     let mut rows = Vec::new();
-    let (size, free) = match rustix::fs::statvfs(&home) {
+    let (size, free) = match rustix::fs::statvfs(home) {
         Ok(about) => {
             let free = about.f_bavail.saturating_mul(about.f_frsize);
             (format!(", {} free", size(free)), free)
@@ -86,7 +89,7 @@ pub(super) fn data_directory() -> Vec<Row> {
         Row::good(CHECK, format!("{name}{size}"))
     });
     #[cfg(unix)]
-    if let Ok(metadata) = std::fs::metadata(&home) {
+    if let Ok(metadata) = std::fs::metadata(home) {
         let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777;
         if mode & 0o022 != 0 {
             rows.push(Row::bad(
@@ -113,15 +116,15 @@ fn size(bytes: u64) -> String {
 }
 
 /// Git, and whether the folder is a repository.
-pub(super) async fn git(root: &Path) -> Row {
-    let Some(version) = git_says(&["--version"], root).await else {
+pub(super) async fn git(process: &Process, root: &Path) -> Row {
+    let Some(version) = git_says(process, &["--version"], root).await else {
         return Row::bad(
             "git",
             "not found",
             "install git; PATH's folders inside the project are not searched",
         );
     };
-    match git_says(&["rev-parse", "--show-toplevel"], root).await {
+    match git_says(process, &["rev-parse", "--show-toplevel"], root).await {
         Some(_) => Row::good("git", format!("{version}; this folder is in a repository")),
         None => Row::weak(
             "git",
@@ -154,8 +157,8 @@ pub(super) async fn collector(settings: &Settings) -> Row {
 }
 
 /// What git prints on one line, if it runs and succeeds.
-async fn git_says(args: &[&str], root: &Path) -> Option<String> {
-    let environment = guarded(isolation::environment().outside(root), &[]);
+async fn git_says(process: &Process, args: &[&str], root: &Path) -> Option<String> {
+    let environment = guarded(isolation::environment(process).outside(root), &[]);
     let mut command = Command::new("git");
     command.args(args).current_dir(root).env_clear().envs(environment.iter());
     command.stdin(std::process::Stdio::null()).kill_on_drop(true);

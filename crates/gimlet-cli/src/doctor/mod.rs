@@ -11,8 +11,11 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::{DoctorArgs, SandboxArgs};
-use crate::config::{Flags, Settings};
+use gimlet_runtime::Options;
+use gimlet_runtime::options::Sandbox;
+
+use crate::app;
+use crate::args::DoctorArgs;
 use crate::exit::{ExitStatus, hint_of};
 use crate::style::{BOLD, DIM, ERROR, GOOD, WARNING};
 
@@ -56,14 +59,7 @@ impl Row {
 
     /// An error as a row; its own hint is the fix, where it has one.
     fn failed(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Row {
-        let text = format!("{error:#}");
-        // Some errors carry their hint as a line of their own.
-        let (found, in_text) = match text.split_once("\nhint: ") {
-            Some((found, hint)) => (found.to_owned(), Some(hint.to_owned())),
-            None => (text, None),
-        };
-        let fix = hint_of(error).or(in_text).unwrap_or_else(|| otherwise.to_owned());
-        Row::bad(check, found, fix)
+        Row::bad(check, format!("{error:#}"), hint_of(error).unwrap_or(otherwise))
     }
 }
 
@@ -88,15 +84,15 @@ impl Report {
 /// Checks everything.
 pub(crate) async fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitStatus> {
     let mut report = Report { rows: Vec::new(), json: args.json.json };
-    let sandbox = SandboxArgs { jail: args.jail.clone(), ..SandboxArgs::default() };
-    let flags = Flags { root: args.root.root.clone(), sandbox, ..Flags::from(&args.model) };
-    match Settings::load(flags) {
+    let sandbox = Sandbox { jail: (&args.jail).into(), ..Sandbox::default() };
+    let options = Options { root: args.root.root.clone(), sandbox, ..Options::from(&args.model) };
+    match app::settings(options) {
         Err(error) => report.add([Row::failed("settings", &error, "mend the file it names")])?,
         Ok(settings) => {
             crate::diagnostics::start(&settings);
             report.add([machine::settings(&settings)])?;
-            report.add(machine::data_directory())?;
-            report.add([machine::git(&settings.root).await])?;
+            report.add(machine::data_directory(settings.process()))?;
+            report.add([machine::git(settings.process(), &settings.root).await])?;
             report.add(sandbox::python().await)?;
             report.add(sandbox::layers(&settings).await)?;
             report.add([machine::collector(&settings).await])?;

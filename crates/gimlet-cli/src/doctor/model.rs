@@ -10,10 +10,10 @@ use gimlet::limits::Limits;
 use gimlet::{Agent, Env, Run};
 
 use super::{Report, Row};
-use crate::config::Settings;
-use crate::models::{self, Found};
 use crate::style::DIM;
-use crate::world::Place;
+use gimlet_runtime::config::Settings;
+use gimlet_runtime::models::{self, Found};
+use gimlet_runtime::{Failure, Project};
 
 /// Longest wait for the tool call; a model may have to be loaded first.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -92,8 +92,8 @@ async fn tool_call(settings: &Settings, found: Found) -> Row {
 }
 
 async fn drive(settings: &Settings, found: Found, calls: Arc<Calls>) -> anyhow::Result<()> {
-    let place = Place::open(settings)?;
-    let tools = place.tools().into_iter().filter(|tool| tool.spec().name == "repo_info");
+    let project = Project::open(settings)?;
+    let tools = project.tools().into_iter().filter(|tool| tool.spec().name == "repo_info");
     let agent = Agent::builder(found.model)
         .tools(tools)
         .dialect(found.manner.dialect)
@@ -102,10 +102,10 @@ async fn drive(settings: &Settings, found: Found, calls: Arc<Calls>) -> anyhow::
         .build()?;
     let env = Env { observers: vec![calls], root: settings.root.display().to_string(), ..Env::default() };
     match Run::start(agent, TASK, env).await?.drive().await? {
-        gimlet::Ending::Failed(failure) => {
-            let hint = failure.hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-            anyhow::bail!("{}{hint}", failure.message)
-        }
+        gimlet::Ending::Failed(failure) => Err(match failure.hint {
+            Some(hint) => Failure::new(failure.message, hint).into(),
+            None => anyhow::anyhow!(failure.message),
+        }),
         gimlet::Ending::Finished(_) | gimlet::Ending::Suspended(_) => Ok(()),
     }
 }

@@ -2,12 +2,11 @@
 //! commands.
 
 use gimlet::cell::{CellEnd, CellEvent, Executor, SessionSpec};
-use gimlet_python::Warmth;
+use gimlet_runtime::parts::python::{Limits, Warmth};
 
 use super::{Health, Row};
 use crate::commands;
-use crate::config::Settings;
-use crate::world;
+use gimlet_runtime::config::Settings;
 
 /// Starts the sandbox and runs a line of Python in it.
 pub(super) async fn python() -> Vec<Row> {
@@ -44,7 +43,7 @@ pub(super) async fn layers(settings: &Settings) -> Vec<Row> {
 }
 
 async fn try_it() -> anyhow::Result<Vec<String>> {
-    let executor = world::python(gimlet_python::Limits::default(), &[], Warmth::Cold)?;
+    let executor = gimlet_runtime::python(Limits::default(), &[], Warmth::Cold)?;
     let spec = SessionSpec { tools: Default::default(), seed: 0, epoch_ms: 0 };
     let mut session = executor.start(&spec).await?;
     let weaknesses = session.weaknesses().to_vec();

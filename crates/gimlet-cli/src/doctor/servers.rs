@@ -1,10 +1,10 @@
 //! The MCP servers of the configuration: each is started, asked for its tools and closed.
 
-use gimlet_mcp::Health;
+use gimlet_runtime::parts::mcp::{Health, Reaper};
 
 use super::Row;
-use crate::config::{Settings, shown};
-use crate::mcp;
+use gimlet_runtime::config::{Settings, shown};
+use gimlet_runtime::mcp;
 
 /// A row for each server; none where there are no servers.
 pub(super) async fn mcp(settings: &Settings) -> Vec<Row> {
@@ -12,7 +12,7 @@ pub(super) async fn mcp(settings: &Settings) -> Vec<Row> {
         Ok(named) => named,
         Err(error) => return vec![Row::failed("mcp", &error, "mend the file it names")],
     };
-    let mut rows: Vec<Row> = mcp::health(settings, named.servers.clone())
+    let mut rows: Vec<Row> = mcp::health(settings, named.servers.clone(), &Reaper::default())
         .await
         .into_iter()
         .map(|row| match row.health {

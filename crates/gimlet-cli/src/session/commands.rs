@@ -4,25 +4,25 @@ use std::io::Write;
 
 use anyhow::Context;
 use gimlet::approval::{Decision, Scope};
-use gimlet::event::{ActionFormat, EventKind};
+use gimlet::event::ActionFormat;
 use gimlet::state::State;
-use gimlet_tools::git::Git;
-use gimlet_tools::git_diff;
-use gimlet_tools::patch::Stage;
+use gimlet_runtime::parts::tools::git::Git;
+use gimlet_runtime::parts::tools::git_diff;
+use gimlet_runtime::parts::tools::patch::Stage;
 use tokio_util::sync::CancellationToken;
 
+use gimlet_runtime::config::DEFAULT_AGENT;
+use gimlet_runtime::{Input, Options, is_answered, open_question};
+
 use super::slash::{ALL, Slash};
-use super::{Next, Session};
+use super::{Interactive, Next};
 use crate::commands::export::document;
-use crate::commands::undo::take_back;
-use crate::config::DEFAULT_AGENT;
-use crate::conversation::{Conversation, append, is_answered, open_question};
-use crate::ending::{At, refused};
+use crate::commands::undo::line;
 use crate::exit::UsageError;
 use crate::show::{clip, diff, plan, question};
 use crate::style::{BOLD, DIM, NAME};
 
-impl Session {
+impl Interactive {
     pub(super) async fn command(&mut self, command: Slash, rest: &str) -> anyhow::Result<Next> {
         match command {
             Slash::Help => self.help()?,
@@ -61,17 +61,17 @@ impl Session {
 
     async fn model(&mut self, id: &str) -> anyhow::Result<()> {
         if !id.is_empty() {
-            self.conversation.change_model(id).await?;
+            self.session.change_model(id).await?;
         }
-        let action = match self.conversation.action {
+        let action = match self.session.action() {
             ActionFormat::Tools => "calls tools",
             ActionFormat::Code => "writes Python",
         };
-        self.say(&format!("{BOLD}{}{BOLD:#} {DIM}· {action}{DIM:#}", self.conversation.model))
+        self.say(&format!("{BOLD}{}{BOLD:#} {DIM}· {action}{DIM:#}", self.session.model()))
     }
 
     fn tools(&self) -> anyhow::Result<()> {
-        let specs = self.conversation.agent.toolbox().specs();
+        let specs = self.session.tools();
         let width = specs.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
         for spec in specs.iter() {
             let first = spec.description.lines().next().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Session {
 
     /// Answers the question the conversation stopped at, and carries on.
     async fn answer(&mut self, decision: Decision) -> anyhow::Result<Next> {
-        if open_question(&self.conversation.events().await?).is_none() {
+        if open_question(&self.session.stored_events().await?).is_none() {
             return Err(UsageError::new("no question is open").into());
         }
         self.carry_on(Some(decision)).await
@@ -91,15 +91,13 @@ impl Session {
 
     /// Carries on what stopped, with an answer to what it asked if there is one.
     async fn carry_on(&mut self, decision: Option<Decision>) -> anyhow::Result<Next> {
-        let cancel = CancellationToken::new();
-        let run = self.conversation.carry_on(decision, &mut self.front, cancel.clone()).await;
-        self.drive(run.map_err(|error| refused(error, At::Session))?, cancel).await
+        self.work_on(Input::Resume(decision)).await
     }
 
     /// Shows the plan, or has a new one made before the next step.
     async fn plan(&mut self, rest: &str) -> anyhow::Result<Next> {
-        self.conversation.id().ok_or_else(nothing_said)?;
-        let events = self.conversation.events().await?;
+        self.session.id().ok_or_else(nothing_said)?;
+        let events = self.session.stored_events().await?;
         match rest {
             "" => {
                 let state = State::fold(&events, &Default::default());
@@ -108,7 +106,7 @@ impl Session {
                 Ok(Next::Prompt)
             }
             "now" => {
-                append(&self.conversation.store, &events, [EventKind::PlanRequested]).await?;
+                self.session.replan().await?;
                 if is_answered(&events) {
                     self.say("the next task begins with a plan")?;
                     return Ok(Next::Prompt);
@@ -122,7 +120,7 @@ impl Session {
     }
 
     async fn diff(&self) -> anyhow::Result<()> {
-        let kit = self.conversation.place.kit();
+        let kit = self.session.project().kit();
         let git = Git { root: kit.root.clone(), environment: kit.environment.clone() };
         let input = git_diff::Input { file_path: String::new(), staged: false };
         let changed = git_diff::diff(&git, &input, &CancellationToken::new()).await?;
@@ -134,21 +132,20 @@ impl Session {
 
     /// Takes back patches of the conversation.
     async fn undo(&mut self, patch: &str) -> anyhow::Result<()> {
-        let conversation = &self.conversation;
-        let id = conversation.id().ok_or_else(nothing_said)?;
+        self.session.id().ok_or_else(nothing_said)?;
         let named = Some(patch).filter(|patch| !patch.is_empty());
-        let undone = take_back(&conversation.store, id, &conversation.place, named).await?;
+        let undone = self.session.undo(named).await?;
         self.behind.extend(undone.untold);
         for outcome in &undone.outcomes {
-            self.say(&outcome.line())?;
+            self.say(&line(outcome))?;
         }
         Ok(())
     }
 
     /// Makes room now, not only when the model's window is full.
     async fn compact(&mut self) -> anyhow::Result<()> {
-        self.conversation.id().ok_or_else(nothing_said)?;
-        let made = self.conversation.make_room(&mut self.front).await?;
+        self.session.id().ok_or_else(nothing_said)?;
+        let made = self.make_room().await?;
         self.front.screen().rest();
         match made {
             true => Ok(()),
@@ -157,19 +154,19 @@ impl Session {
     }
 
     async fn state(&self) -> anyhow::Result<()> {
-        let events = self.conversation.events().await?;
+        let events = self.session.stored_events().await?;
         let state = State::fold(&events, &Default::default());
-        match self.conversation.id() {
+        match self.session.id() {
             Some(id) => self.say(&format!("run {id}: {} of {} steps", state.step, state.limits.max_steps))?,
             None => self.say("nothing was said yet")?,
         }
-        let agent = self.conversation.agent.name();
+        let agent = self.session.agent_name();
         if agent != DEFAULT_AGENT {
             self.say(&format!("agent {agent}"))?;
         }
-        self.say(&format!("model {}", self.conversation.model))?;
-        self.say(&format!("folder {}", self.conversation.place.path().display()))?;
-        for patch in self.conversation.place.kit().patches.all() {
+        self.say(&format!("model {}", self.session.model()))?;
+        self.say(&format!("folder {}", self.session.project().path().display()))?;
+        for patch in self.session.project().patches().all() {
             let stage = match patch.stage {
                 Stage::Proposed => "proposed",
                 Stage::Applying => "may be applied",
@@ -186,7 +183,7 @@ impl Session {
     }
 
     async fn cost(&self) -> anyhow::Result<()> {
-        let state = State::fold(&self.conversation.events().await?, &Default::default());
+        let state = State::fold(&self.session.stored_events().await?, &Default::default());
         let usage = state.usage;
         let cached = match usage.cached {
             0 => String::new(),
@@ -202,7 +199,7 @@ impl Session {
     }
 
     async fn save(&self, file: &str) -> anyhow::Result<()> {
-        let id = self.conversation.id().ok_or_else(nothing_said)?;
+        let id = self.session.id().ok_or_else(nothing_said)?;
         let path = if file.is_empty() { format!("gimlet-{id}.md") } else { file.to_owned() };
         let mut options = std::fs::OpenOptions::new();
         // A name given by nobody must not replace anything.
@@ -211,7 +208,7 @@ impl Session {
         } else {
             options.create(true).truncate(true)
         };
-        let text = document(&self.conversation.events().await?);
+        let text = document(&self.session.stored_events().await?);
         options
             .write(true)
             .open(&path)
@@ -221,15 +218,23 @@ impl Session {
     }
 
     async fn clear(&mut self) -> anyhow::Result<()> {
-        if let Some(id) = self.conversation.id() {
-            self.conversation.store.close_run(id);
-        }
-        let mut options = self.conversation.options.clone();
-        options.work.model.model = Some(self.conversation.asked_as.clone());
-        options.work.root.root = Some(self.conversation.place.path().to_owned());
-        self.conversation = Conversation::fresh(options).await?;
+        let options = Options {
+            model: Some(self.session.model_name()),
+            root: Some(self.session.project().path().to_owned()),
+            ..Options::from(&self.options)
+        };
+        let attendance = self.front.attendance();
+        self.session = self.session.runtime().clone().begin_anew(options, attendance).await?;
         self.behind.clear();
         self.say(&format!("{DIM}a new conversation{DIM:#}"))
+    }
+
+    /// Makes room, and shows what gives way.
+    async fn make_room(&mut self) -> anyhow::Result<bool> {
+        let last = self.session.stored_events().await?.last().map_or(0, |event| event.seq);
+        let made = self.session.make_room().await?;
+        self.front.show_since(&self.session, last)?;
+        Ok(made)
     }
 }
 

@@ -12,7 +12,7 @@ use reedline::{
 };
 
 use super::complete::{Models, Words};
-use crate::home;
+use crate::app;
 
 /// Lines that are remembered.
 const HISTORY: usize = 2000;
@@ -97,7 +97,7 @@ impl Editor {
 
 /// What was typed before, in a file of the user's own. None where it cannot be kept.
 fn history() -> Option<FileBackedHistory> {
-    let path = home::path().ok()?.join("history.txt");
+    let path = app::process().ok()?.home()?.path().join("history.txt");
     let mut options = std::fs::OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]

@@ -8,25 +8,26 @@ mod slash;
 
 use std::io::Write;
 
+use gimlet::Ending;
 use gimlet::event::Suspension;
-use gimlet::{Ending, Run};
-use tokio_util::sync::CancellationToken;
+use gimlet_runtime::{Input, Session, models};
 
+use crate::args::RunOptions;
 use crate::attach;
-use crate::config::Settings;
-use crate::conversation::Conversation;
-use crate::ending::{At, tell};
+use crate::ending::{At, refused, resume_line, tell};
 use crate::exit::{ExitStatus, UsageError};
-use crate::front::{Front, Typing};
+use crate::front::Front;
+use crate::interrupt::Interrupts;
 use crate::style::{BOLD, DIM};
-use crate::world::Interrupts;
 use complete::Models;
 use editor::{Editor, Entered};
 use slash::Line;
 
-/// A person and a conversation.
-pub(crate) struct Session {
-    conversation: Conversation,
+/// A person and a session.
+pub(crate) struct Interactive {
+    session: Session,
+    /// What the session was begun with on the command line.
+    options: RunOptions,
     front: Front,
     editor: Editor,
     /// Ctrl-C and requests to stop while a task runs.
@@ -45,15 +46,18 @@ enum Next {
     End,
 }
 
-impl Session {
-    pub(crate) fn new(conversation: Conversation) -> anyhow::Result<Self> {
+impl Interactive {
+    pub(crate) fn new(session: Session, mut front: Front, options: RunOptions) -> anyhow::Result<Self> {
         let models = Models::default();
-        Ok(Session {
-            front: Front::new(&conversation.options, &conversation.settings, Typing::Steers),
-            editor: Editor::new(conversation.place.path().to_owned(), models.clone()),
+        know_models(&session, models.clone());
+        front.tell_warnings(session.settings());
+        Ok(Interactive {
+            front,
+            editor: Editor::new(session.project().path().to_owned(), models),
             interrupts: Interrupts::listen()?,
             behind: Vec::new(),
-            conversation: know_models(conversation, models),
+            session,
+            options,
         })
     }
 
@@ -94,14 +98,13 @@ impl Session {
     }
 
     fn greet(&self) -> anyhow::Result<()> {
-        let conversation = &self.conversation;
         self.say(&format!(
             "{BOLD}gimlet{BOLD:#} {} {DIM}· {} · {}{DIM:#}",
             env!("CARGO_PKG_VERSION"),
-            conversation.model,
-            conversation.place.path().display()
+            self.session.model(),
+            self.session.project().path().display()
         ))?;
-        if let Some(id) = conversation.id() {
+        if let Some(id) = self.session.id() {
             self.say(&format!("{DIM}going on with run {id}{DIM:#}"))?;
         }
         self.say(&format!(
@@ -111,11 +114,9 @@ impl Session {
 
     /// How to come back.
     fn part(&self) -> anyhow::Result<()> {
-        match (&self.conversation.options.session, self.conversation.id()) {
+        match (&self.options.session, self.session.id()) {
             (Some(name), Some(_)) => self.say(&format!("hint: gimlet --session {name} comes back to it")),
-            (None, Some(id)) => {
-                self.say(&format!("hint: {} comes back to it", self.conversation.resume(&id.to_string())))
-            }
+            (None, Some(_)) => self.say(&format!("hint: {} comes back to it", resume_line(&self.session))),
             (_, None) => Ok(()),
         }
     }
@@ -139,8 +140,8 @@ impl Session {
 
     /// Works on a task.
     async fn task(&mut self, words: &str) -> anyhow::Result<Next> {
-        let root = &self.conversation.place.kit().root;
-        let expanded = attach::expand(words, root, self.conversation.store.as_ref()).await?;
+        let (root, store) = (self.session.project().root(), self.session.runtime().store());
+        let expanded = attach::expand(words, root, store.as_ref()).await?;
         for file in &expanded.files {
             self.say(&format!("{DIM}attached {file}{DIM:#}"))?;
         }
@@ -148,28 +149,27 @@ impl Session {
         for note in self.behind.drain(..) {
             text = format!("{note}\n\n{text}");
         }
-        let cancel = CancellationToken::new();
-        let run = self.conversation.say(&text, &mut self.front, cancel.clone()).await?;
-        self.drive(run, cancel).await
+        self.work_on(Input::Task(text)).await
     }
 
-    /// Drives a run to its end; Ctrl-C stops it, and once more ends the program.
-    async fn drive(&mut self, run: Run, cancel: CancellationToken) -> anyhow::Result<Next> {
-        let id = run.id().to_string();
+    /// Works on something to its end; Ctrl-C stops it, and once more ends the program.
+    async fn work_on(&mut self, input: Input) -> anyhow::Result<Next> {
+        let turn = self.session.submit(input).await.map_err(|error| refused(error, At::Session))?;
+        let id = turn.run().to_string();
         let ending = {
-            let work = self.front.drive(run);
+            let work = self.front.follow(&self.session, turn);
             tokio::pin!(work);
             loop {
                 tokio::select! {
                     biased;
                     ending = &mut work => break ending?,
                     () = self.interrupts.next() => {
-                        if cancel.is_cancelled() {
+                        if self.session.is_cancelled() {
                             crate::keys::restore();
-                            crate::mcp::reaper().kill_all();
+                            crate::app::kill_all();
                             std::process::exit(130);
                         }
-                        cancel.cancel();
+                        self.session.cancel();
                     }
                 }
             }
@@ -194,17 +194,15 @@ impl Session {
 }
 
 /// Asks the server in the background which models can be named.
-fn know_models(conversation: Conversation, models: Models) -> Conversation {
-    if conversation.model.starts_with("ollama") {
-        let options = conversation.options.clone();
+fn know_models(session: &Session, known: Models) {
+    if session.model().starts_with("ollama") {
+        let session = session.clone();
         // Ends when the server has answered or is not there.
         tokio::spawn(async move {
-            let Ok(settings) = Settings::load(&options) else { return };
-            if let Ok((_, installed)) = crate::models::installed(&settings).await {
+            if let Ok((_, installed)) = models::installed(session.settings()).await {
                 let names = installed.into_iter().map(|model| format!("ollama_chat/{}", model.name));
-                models.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(names);
+                known.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(names);
             }
         });
     }
-    conversation
 }

@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
+use super::Show;
 use gimlet::event::Event;
-use gimlet::journal::Observer;
 
 /// Writes events to standard output.
 pub(crate) struct JsonLines;
 
-impl Observer for JsonLines {
-    fn observe(&self, event: &Event) {
+impl Show for JsonLines {
+    fn show(&self, event: &Event) {
         let mut stdout = std::io::stdout().lock();
         // A reader that went away does not stop the run; the log has everything.
         if serde_json::to_writer(&mut stdout, event).is_ok() {

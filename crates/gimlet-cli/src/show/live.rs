@@ -4,13 +4,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gimlet::event::{ActionFormat, Event, EventKind, Purpose};
-use gimlet::journal::Observer;
 
 use super::markdown::markdown;
 use super::screen::Screen;
 use super::stream::Stream;
 use super::talk::{Prose, Talk, Telling};
-use super::{arguments, clip};
+use super::{Show, arguments, clip};
 
 /// Shows a run on a terminal.
 pub(crate) struct Live {
@@ -145,8 +144,8 @@ impl Live {
     }
 }
 
-impl Observer for Live {
-    fn observe(&self, event: &Event) {
+impl Show for Live {
+    fn show(&self, event: &Event) {
         self.speak(event);
         if let Some(lines) = self.talk.told(event) {
             self.screen.line(&lines);

@@ -8,26 +8,30 @@ mod plan;
 mod screen;
 mod stream;
 mod talk;
+mod timeline;
 
 use std::fmt::Write;
 
 use gimlet::approval::ApprovalRequest;
 use gimlet::effect::Effect;
+use gimlet::event::Event;
 use serde_json::Value;
 
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 
+pub(crate) use gimlet_runtime::clip;
 pub(crate) use json::JsonLines;
 pub(crate) use live::{Live, Words};
 pub(crate) use markdown::markdown;
 pub(crate) use plan::plan;
 pub(crate) use screen::Screen;
 pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, summary};
+pub(crate) use timeline::timeline;
 
-/// Tells the person something about a run that is taken up.
-pub(crate) fn note(text: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    writeln!(anstream::stderr(), "{WARNING}note:{WARNING:#} {text}")
+/// Shows a run's events, one after the other.
+pub(crate) trait Show: Send + Sync {
+    /// Shows the next one.
+    fn show(&self, event: &Event);
 }
 
 /// A question as a person reads it.
@@ -56,8 +60,9 @@ pub(crate) fn question(request: &ApprovalRequest) -> String {
 
 /// The programs a command would start, where its text alone does not show them.
 fn parts(command: &str) -> Vec<String> {
-    let context = gimlet_policy::Context::new("/", gimlet_policy::Jail::Absent);
-    let report = gimlet_policy::Policy::builtin().check(command, &context);
+    let context =
+        gimlet_runtime::parts::policy::Context::new("/", gimlet_runtime::parts::policy::Jail::Absent);
+    let report = gimlet_runtime::parts::policy::Policy::builtin().check(command, &context);
     match report.segments.as_slice() {
         [] => Vec::new(),
         [only] if report.argv.as_ref() == Some(&only.argv) => Vec::new(),
@@ -117,17 +122,6 @@ pub(crate) fn agreed(err: &mut impl std::io::Write, question: &str) -> std::io::
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
-/// A text cut to so many characters, on one line.
-pub(crate) fn clip(text: &str, most: usize) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= most {
-        return line;
-    }
-    let mut cut: String = line.chars().take(most.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
 }
 
 /// A Markdown fence that the text cannot close.

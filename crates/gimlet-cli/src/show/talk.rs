@@ -10,12 +10,11 @@ use gimlet::cell::CellEnd;
 use gimlet::context::Compacted;
 use gimlet::context::summary::Author;
 use gimlet::event::{Event, EventKind, FeedbackReason, Finished, ModelMessage, Pruned, ToolFinished};
-use gimlet::journal::Observer;
 use gimlet::message::Usage;
 use serde_json::Value;
 
 use super::footer::footer;
-use super::{arguments, clip, plan};
+use super::{Show, arguments, clip, plan};
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 
 /// How much is told.
@@ -197,8 +196,8 @@ impl Talk {
     }
 }
 
-impl Observer for Talk {
-    fn observe(&self, event: &Event) {
+impl Show for Talk {
+    fn show(&self, event: &Event) {
         if let Some(lines) = self.told(event) {
             // Standard error that went away does not stop the run.
             let _ = writeln!(anstream::stderr().lock(), "{lines}");
@@ -359,7 +358,7 @@ fn pruned(plan: &Pruned) -> String {
     )
 }
 
-/// What a summary takes the place of, and what that saves.
+/// What a summary takes the project of, and what that saves.
 fn compacted(made: &Compacted) -> String {
     let by = match made.by {
         Author::Model => "the model",

@@ -21,6 +21,7 @@ use crate::action::{Action, next_action};
 use crate::agent::Agent;
 use crate::cell::Session;
 use crate::event::{Event, EventKind, Failure, FeedbackReason, FinishState, Finished, Started, Suspension};
+use crate::feed::{After, Events};
 use crate::hook::Flow;
 use crate::ids::RunId;
 use crate::limits::Limits;
@@ -102,6 +103,16 @@ impl Handle {
         self.services.journal.append(EventKind::PlanRequested).await
     }
 
+    /// The run's events from some point on.
+    pub fn events(&self, after: After) -> Events {
+        self.services.journal.events(after)
+    }
+
+    /// Writes into the log what happened to the run between its steps.
+    pub async fn record(&self, kind: EventKind) -> Result<(), StoreError> {
+        self.services.journal.append(kind).await
+    }
+
     /// Stops the run at once; it can be resumed.
     pub fn cancel(&self) {
         self.services.cancel.cancel();
@@ -130,6 +141,17 @@ impl Run {
         env: Env,
         limits: Option<Limits>,
     ) -> Result<Run, RunError> {
+        Run::resume_after(None, agent, id, env, limits).await
+    }
+
+    /// The same, with what an earlier turn of the run in this process has kept.
+    pub async fn resume_after(
+        earlier: Option<Run>,
+        agent: Arc<Agent>,
+        id: &RunId,
+        env: Env,
+        limits: Option<Limits>,
+    ) -> Result<Run, RunError> {
         let events = env.store.load(id).await?;
         let state = State::fold(&events, &Default::default());
         if let Some(Stop::Finished(finished)) = &state.stop {
@@ -140,7 +162,7 @@ impl Run {
                 return Err(RunError::AtLimit(id.clone(), finished.clone()));
             }
         }
-        Run::take_up(agent, id, env, limits, events, &state).await
+        Run::take_up(earlier, agent, id, env, limits, events, &state).await
     }
 
     /// Goes on with a conversation: takes up a run, answered or not, and says something new in it.
@@ -151,14 +173,28 @@ impl Run {
         env: Env,
         limits: Option<Limits>,
     ) -> Result<Run, RunError> {
+        Run::converse_after(None, agent, id, text, env, limits).await
+    }
+
+    /// The same, with what an earlier turn of the run in this process has kept: its journal, and its interpreter, so that
+    /// no cell of code runs twice.
+    pub async fn converse_after(
+        earlier: Option<Run>,
+        agent: Arc<Agent>,
+        id: &RunId,
+        text: &str,
+        env: Env,
+        limits: Option<Limits>,
+    ) -> Result<Run, RunError> {
         let events = env.store.load(id).await?;
         let state = State::fold(&events, &Default::default());
-        let run = Run::take_up(agent, id, env, limits, events, &state).await?;
+        let run = Run::take_up(earlier, agent, id, env, limits, events, &state).await?;
         run.handle().say(text).await?;
         Ok(run)
     }
 
     async fn take_up(
+        earlier: Option<Run>,
         agent: Arc<Agent>,
         id: &RunId,
         env: Env,
@@ -192,12 +228,19 @@ impl Run {
                 .iter()
                 .any(|event| matches!(&event.kind, EventKind::Warning { message } if message == warning))
         });
-        let services = Services::of_run(&agent, env, id.clone(), events);
+        let (journal, session) = match earlier {
+            Some(run) => (Some(run.services.journal.clone()), run.session),
+            None => (None, None),
+        };
+        let services = match journal {
+            Some(journal) => Services::of_turn(&agent, env, journal, events),
+            None => Services::of_run(&agent, env, id.clone(), events),
+        };
         services.journal.append(resumed).await?;
         for warning in warnings {
             services.warn(warning).await;
         }
-        Ok(Run::new(agent, services))
+        Ok(Run { session, ..Run::new(agent, services) })
     }
 
     /// A sub-agent's part of a run; `services` are its own.
@@ -215,15 +258,25 @@ impl Run {
     }
 
     /// Makes room in the conversation of a run that rests: old observations give way, and old steps to a summary.
-    /// Returns whether anything did.
-    pub async fn make_room_in(agent: Arc<Agent>, id: &RunId, env: Env) -> Result<bool, RunError> {
+    /// `earlier` is what a turn in this process has kept. Returns the run, and whether anything gave way.
+    pub async fn make_room_after(
+        earlier: Option<Run>,
+        agent: Arc<Agent>,
+        id: &RunId,
+        env: Env,
+    ) -> Result<(Run, bool), RunError> {
         let events = env.store.load(id).await?;
         if events.is_empty() {
             return Err(RunError::Empty(id.clone()));
         }
-        let run = Run::new(agent.clone(), Services::of_run(&agent, env, id.clone(), events));
+        let (services, session) = match earlier {
+            Some(run) => (Services::of_turn(&agent, env, run.services.journal.clone(), events), run.session),
+            None => (Services::of_run(&agent, env, id.clone(), events), None),
+        };
+        let run = Run { session, ..Run::new(agent, services) };
         let span = run.span.clone();
-        Ok(run.clear_out().instrument(span).await?)
+        let made = run.clear_out().instrument(span).await?;
+        Ok((run, made))
     }
 
     fn new(agent: Arc<Agent>, services: Arc<Services>) -> Run {
@@ -256,6 +309,11 @@ impl Run {
 
     /// Works until it ends, stops or breaks.
     pub async fn drive(mut self) -> Result<Ending, RunError> {
+        self.turn().await
+    }
+
+    /// The same for a run that is kept afterwards, so that its next turn finds its interpreter and its journal.
+    pub async fn turn(&mut self) -> Result<Ending, RunError> {
         let span = self.span.clone();
         let ending = self.work().instrument(span.clone()).await?;
         match &ending {

@@ -106,7 +106,13 @@ pub struct Services {
 impl Services {
     /// For a run's main agent.
     pub(crate) fn of_run(agent: &Agent, env: Env, run: RunId, history: Vec<Event>) -> Arc<Self> {
-        let journal = Journal::open(run, env.store.clone(), env.clock.clone(), env.observers, &history);
+        let observers = env.observers.clone();
+        let journal = Journal::open(run, env.store.clone(), env.clock.clone(), observers, &history);
+        Services::of_turn(agent, env, journal, history)
+    }
+
+    /// The same with a journal that is open already. Its observers stay those it began with.
+    pub(crate) fn of_turn(agent: &Agent, env: Env, journal: Arc<Journal>, history: Vec<Event>) -> Arc<Self> {
         let mut policies = env.policies;
         policies.extend(agent.policies.iter().cloned());
         Arc::new(Services {

@@ -8,16 +8,16 @@ use std::path::Path;
 
 use anyhow::Context;
 use gimlet::tool::ToolError;
-use gimlet_memory::{Archive, Id, Kit, Memory, MemoryError, Ranking};
+use gimlet_runtime::parts::memory::{Archive, Id, Kit, Memory, MemoryError, Ranking};
 use serde_json::json;
 
 use crate::args::{ExportFormat, JsonArgs, MemoryCommand, Remembered, RootArgs};
-use crate::config::Settings;
 use crate::exit::{ExitStatus, UsageError};
-use crate::memory;
 use crate::show::agreed;
 use crate::style::WARNING;
-use crate::{diagnostics, world};
+use crate::{app, diagnostics};
+use gimlet_runtime::config::Settings;
+use gimlet_runtime::memory;
 use print::{models_list, notes, nothing, predictions_list, print_json, show, status};
 
 /// Largest archive that is read.
@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// Looks, takes out, takes in, or forgets.
 pub(crate) async fn memory(command: Option<MemoryCommand>, root: &RootArgs) -> anyhow::Result<ExitStatus> {
-    let settings = Settings::load(root)?;
+    let settings = app::settings(root)?;
     diagnostics::start(&settings);
     let kit = memory::kit(&settings)?;
     let memory = &kit.memory;
@@ -148,7 +148,7 @@ fn import(memory: &Memory, file: &Path, json: JsonArgs) -> anyhow::Result<ExitSt
     }
     let archive: Archive =
         serde_json::from_slice(&bytes).map_err(|error| told(MemoryError::Archive(error.to_string())))?;
-    let redactor = world::redactor();
+    let redactor = gimlet_runtime::redactor(app::process()?.as_ref());
     let done = memory.import(archive, &|text| redactor.clean_text(text).into_owned()).map_err(told)?;
     if json.json {
         return print_json(&done);

@@ -2,17 +2,17 @@
 
 use std::io::Write;
 
-use gimlet_memory::{Id, Memory, MemoryError, Model, Note, Prediction, Record};
+use gimlet_runtime::parts::memory::{Id, Memory, MemoryError, Model, Note, Prediction, Record};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
 use super::told;
 use crate::args::JsonArgs;
-use crate::config::Settings;
 use crate::exit::ExitStatus;
 use crate::show::clip;
 use crate::style::{DIM, GOOD, NAME, WARNING};
+use gimlet_runtime::config::Settings;
 
 /// Characters of a text in a list.
 const LINE: usize = 100;

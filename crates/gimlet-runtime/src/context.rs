@@ -1,0 +1,44 @@
+//! What a model reads of the project before its task.
+
+use std::sync::Arc;
+
+use gimlet::agent::ContextFor;
+use gimlet::constrain::Constrain;
+use gimlet::event::ActionFormat;
+use gimlet_config::Settings;
+
+use crate::project::Project;
+use crate::served::Manner;
+use crate::{lookup, overview};
+
+/// What the model reads of the project before its task: what it tells agents, and for a small model that calls tools the
+/// names of its files and the lines that its task is about. Only a new run needs it: a resumed one has it in its log.
+pub fn context(project: &Project, settings: &Settings, manner: &Manner) -> ContextFor {
+    let told = match settings.instructions.value.then(|| project.instructions()) {
+        Some(Ok(found)) => found.map(|instructions| instructions.text),
+        Some(Err(reason)) => {
+            tracing::warn!("{reason}");
+            None
+        }
+        None => None,
+    };
+    let is_small = match manner.constrain {
+        Constrain::Always => true,
+        Constrain::AfterFailures | Constrain::Never => false,
+    };
+    // One that writes code copies the names into its program, instead of asking for what is there.
+    let files = match manner.action {
+        ActionFormat::Tools if is_small => overview::of_project(project.root()),
+        ActionFormat::Tools | ActionFormat::Code => None,
+    };
+    let (root, redactor) = (project.root().clone(), project.redactor());
+    Arc::new(move |task| {
+        let lines = is_small.then(|| lookup::of_task(&root, task, &redactor)).flatten();
+        [told.clone(), files.clone(), lines].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    })
+}
+
+/// For a run that has it in its log.
+pub fn no_context() -> ContextFor {
+    Arc::new(|_| String::new())
+}

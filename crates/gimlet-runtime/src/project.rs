@@ -1,0 +1,252 @@
+//! A project as an agent works in it: its folder, the tools bound to it, and what may be done there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gimlet::Env;
+use gimlet::approval::Approver;
+use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
+use gimlet::guard::Redactor;
+use gimlet::store::Store;
+use gimlet::tool::Tool;
+use gimlet_config::{Bounds, Home, Process, Settings, UsageError, secrets};
+use gimlet_policy::{CommandPolicy, Jail};
+use gimlet_tools::gate::Gate;
+use gimlet_tools::patch::{PatchEntry, Patches};
+use gimlet_tools::{Kit, Root, Rules};
+use tokio_util::sync::CancellationToken;
+
+use crate::instructions::{self, Instructions};
+use crate::isolation::{self, Isolation};
+use crate::patches::PatchFile;
+use crate::{memory, rules, trace};
+
+/// A folder as tools see it: without secrets, those that the policy adds included, and without Gimlet's own home.
+pub fn root(process: &Process, path: &Path, policy: &gimlet_policy::Policy) -> anyhow::Result<Root> {
+    let hidden: Vec<PathBuf> = process.home().map(|home| home.path().to_owned()).into_iter().collect();
+    let rules = Rules { sensitive: policy.added_secrets().to_vec(), ..Rules::default() };
+    Root::with_rules(path, &rules, &hidden).map_err(|error| UsageError::new(error.to_string()).into())
+}
+
+/// The folder an agent works in, and the tools bound to it.
+pub struct Project {
+    process: Arc<Process>,
+    path: PathBuf,
+    kit: Kit,
+    patches: Arc<PatchFile>,
+    isolation: Isolation,
+    bounds: Bounds,
+    policy: gimlet_policy::Policy,
+    gate_enabled: bool,
+    /// What is remembered of the project, if the agent may use it.
+    memory: Option<gimlet_memory::Kit>,
+    /// Tools of MCP servers.
+    foreign: Vec<Arc<dyn Tool>>,
+}
+
+impl Project {
+    /// The folder the settings name, with the limits they set.
+    pub fn open(settings: &Settings) -> anyhow::Result<Project> {
+        let isolation = Isolation::new(&settings.root, settings)?;
+        let project = Project::at(settings.process(), &settings.root, settings.bounds(), isolation)?;
+        Ok(Project {
+            gate_enabled: settings.gate_enabled.value,
+            memory: memory::enabled(settings)?,
+            ..project
+        })
+    }
+
+    /// The same folder for a look at tools and rules: nothing is run, so nobody asks the machine for a jail.
+    pub fn to_look_at(settings: &Settings) -> anyhow::Result<Project> {
+        let process = settings.process();
+        let isolation = Isolation::none(process, &settings.root, "nothing is run here");
+        let project = Project::at(process, &settings.root, settings.bounds(), isolation)?;
+        Ok(Project { memory: memory::to_look_at(settings)?, ..project })
+    }
+
+    /// A folder, what holds for tools and code there, and what stands around them.
+    pub fn at(
+        process: &Arc<Process>,
+        path: &Path,
+        bounds: Bounds,
+        isolation: Isolation,
+    ) -> anyhow::Result<Project> {
+        let policy = rules::policy(process, path)?;
+        let root = root(process, path, &policy)?;
+        let patches = Arc::new(PatchFile::default());
+        let kit = Kit {
+            root,
+            environment: isolation::environment(process),
+            page: bounds.page,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            patches: Patches::with_log(patches.clone()),
+            validator: isolation.validator.clone(),
+            runner: isolation.runner.clone(),
+            permissions: isolation.permissions,
+        };
+        let foreign = Vec::new();
+        Ok(Project {
+            process: process.clone(),
+            path: path.to_owned(),
+            kit,
+            patches,
+            isolation,
+            policy,
+            gate_enabled: true,
+            memory: None,
+            bounds,
+            foreign,
+        })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the tools work with.
+    pub fn kit(&self) -> &Kit {
+        &self.kit
+    }
+
+    /// With the tools of servers that run already.
+    pub fn with_foreign(self, foreign: Vec<Arc<dyn Tool>>) -> Project {
+        Project { foreign, ..self }
+    }
+
+    /// All tools: the built-in ones, those of the memory, then those of MCP servers.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.kit.reading();
+        tools.extend(self.kit.changing());
+        tools.extend(self.memory.iter().flat_map(gimlet_memory::Kit::tools));
+        tools.extend(self.foreign.iter().cloned());
+        tools
+    }
+
+    /// The built-in tools that only look, and those of the memory.
+    pub fn reading(&self) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.kit.reading();
+        tools.extend(self.memory.iter().flat_map(gimlet_memory::Kit::reading));
+        tools
+    }
+
+    /// What is remembered of the project, if the agent may use it.
+    pub fn memory(&self) -> Option<&gimlet_memory::Kit> {
+        self.memory.as_ref()
+    }
+
+    /// The rules for commands in force here.
+    pub fn policy(&self) -> &gimlet_policy::Policy {
+        &self.policy
+    }
+
+    /// The patches of the run.
+    pub fn patches(&self) -> &Patches {
+        &self.kit.patches
+    }
+
+    /// Where files are read and written.
+    pub fn root(&self) -> &Root {
+        &self.kit.root
+    }
+
+    /// The gate before the answer to a task that asks for a change, unless it is switched off. A command that would be
+    /// allowed in a jail looks or tests; any other may be the change.
+    pub fn gate(&self) -> Option<Gate> {
+        let (policy, context) = (self.policy.clone(), self.command_context(Jail::Active));
+        self.gate_enabled.then(|| Gate {
+            looks_only: Arc::new(move |command| policy.check(command, &context).verdict == Verdict::Allow),
+        })
+    }
+
+    /// What may be done here: every change asks, and commands are judged by what they would do.
+    fn policies(&self) -> Vec<Arc<dyn Policy>> {
+        vec![
+            Arc::new(AskBeforeEdit { unconfined: self.isolation.unconfined.clone() }),
+            Arc::new(CommandPolicy {
+                policy: self.policy.clone(),
+                context: self.command_context(self.isolation.jail()),
+            }),
+        ]
+    }
+
+    /// What commands are judged against here.
+    pub fn command_context(&self, jail: Jail) -> gimlet_policy::Context {
+        gimlet_policy::Context {
+            home: self.process.path("HOME"),
+            gimlet_home: self.process.home().map(Home::path).map(Path::to_owned),
+            ..gimlet_policy::Context::new(&self.path, jail)
+        }
+    }
+
+    /// What the project's file for agents says.
+    pub fn instructions(&self) -> Result<Option<Instructions>, String> {
+        instructions::of_project(&self.kit.root, &self.redactor())
+    }
+
+    /// What code may use here.
+    pub fn python_limits(&self) -> gimlet_python::Limits {
+        gimlet_python::Limits { wall: self.bounds.computation, ..gimlet_python::Limits::default() }
+    }
+
+    /// Knows the secrets of this process.
+    pub fn redactor(&self) -> Redactor {
+        redactor(&self.process)
+    }
+
+    /// The environment of a run here.
+    pub fn env(&self, store: Arc<dyn Store>, approver: Arc<dyn Approver>, cancel: CancellationToken) -> Env {
+        Env {
+            store,
+            approver,
+            policies: self.policies(),
+            redactor: Arc::new(self.redactor()),
+            truncation: self.bounds.truncation.clone(),
+            warnings: self.isolation.missing.clone().into_iter().collect(),
+            root: self.path.display().to_string(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            cancel,
+            ..Env::default()
+        }
+    }
+
+    /// Keeps patches beside a run's log from here on.
+    pub fn keep_patches_in(&self, folder: &Path) {
+        self.patches.keep_in(folder);
+    }
+
+    /// Takes up the patches of an earlier process.
+    pub fn take_up_patches(&self, entries: impl IntoIterator<Item = PatchEntry>) {
+        self.kit.patches.rebuild(entries);
+    }
+}
+
+/// Asks before files change, other machines are talked to, or something opaque happens. Commands have a policy of their
+/// own, which knows what they do; here every one of them is asked about when nothing confines them.
+struct AskBeforeEdit {
+    unconfined: Option<String>,
+}
+
+impl Policy for AskBeforeEdit {
+    fn judge(&self, effect: &Effect) -> Result<Verdict, PolicyError> {
+        match effect {
+            Effect::Run { .. } => Ok(self.unconfined.clone().map_or(Verdict::Allow, Verdict::Ask)),
+            Effect::Read { .. }
+            | Effect::Write { .. }
+            | Effect::Network { .. }
+            | Effect::Delegate { .. }
+            | Effect::Remember { .. }
+            | Effect::Opaque { .. } => gimlet::effect::AskBeforeChange.judge(effect),
+        }
+    }
+}
+
+/// Knows the secrets of a process: the user's keys, and variables whose name says that they are secret.
+pub fn redactor(process: &Process) -> Redactor {
+    const MARKS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+    let variables = process.variables().filter_map(|(name, value)| {
+        let name = name.to_string_lossy().to_uppercase();
+        MARKS.iter().any(|mark| name.contains(mark)).then(|| value.to_string_lossy().into_owned())
+    });
+    Redactor::new(variables.chain(secrets::of_file(process)).chain(trace::secrets(process)))
+}

@@ -1,0 +1,236 @@
+//! A project opened for work, and what its sessions share.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use gimlet::ids::RunId;
+use gimlet::tool::Tool;
+use gimlet_config::options::Options;
+use gimlet_config::{Process, Settings, UsageError};
+use gimlet_mcp::{Reaper, Servers};
+use gimlet_store::{Approvals, FileStore};
+use tokio::sync::Mutex;
+
+use crate::approver::Attendance;
+use crate::isolation;
+use crate::mcp::{self, ServerSpeech};
+use crate::notice::{Notice, Notify, silent};
+use crate::session::Session;
+
+/// What a runtime is opened with.
+#[derive(Clone)]
+pub struct Config {
+    /// What the process was started with: variables, working directory, data directory.
+    pub process: Arc<Process>,
+    /// The project's folder. A run that is taken up goes on where it was, whatever this says.
+    pub root: Option<PathBuf>,
+    /// Takes what is worth telling beside events.
+    pub notify: Notify,
+    /// Where what MCP servers say goes.
+    pub speech: ServerSpeech,
+    /// Is told the settings of a session before anything is started for it.
+    pub on_settings: Option<OnSettings>,
+}
+
+/// Takes the settings of a session. An error keeps the session from beginning.
+pub type OnSettings = Arc<dyn Fn(&Settings, &Options) -> anyhow::Result<()> + Send + Sync>;
+
+impl Config {
+    /// A project's folder, in the surroundings of this process.
+    pub fn load(root: impl AsRef<Path>) -> anyhow::Result<Config> {
+        Ok(Config { root: Some(root.as_ref().to_owned()), ..Config::of_process()? })
+    }
+
+    /// The folder this process was started in.
+    pub fn of_process() -> anyhow::Result<Config> {
+        let process = Arc::new(Process::current()?);
+        Ok(Config {
+            process,
+            root: None,
+            notify: silent(),
+            speech: ServerSpeech::default(),
+            on_settings: None,
+        })
+    }
+}
+
+/// A project opened for work. Clones are the same runtime. Nothing of it is shared with another one.
+#[derive(Clone)]
+pub struct Runtime {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: Config,
+    store: Arc<FileStore>,
+    approvals: Approvals,
+    /// MCP servers, by the folder and the files that name them; ended by [`Runtime::close`].
+    servers: Mutex<BTreeMap<(PathBuf, Vec<PathBuf>), Arc<Servers>>>,
+    /// Knows every server process, for the moment when there is no time left.
+    reaper: Reaper,
+}
+
+impl Runtime {
+    /// Opens a project. Nothing is started yet.
+    pub fn open(config: Config) -> anyhow::Result<Runtime> {
+        let home = config.process.need_home()?.path();
+        let store = FileStore::open(home)
+            .with_context(|| format!("cannot use {} (set GIMLET_HOME to another folder)", home.display()))?;
+        let approvals = Approvals::open(home)?;
+        let shared = Shared {
+            store: Arc::new(store),
+            approvals,
+            servers: Mutex::default(),
+            reaper: Reaper::default(),
+            config,
+        };
+        Ok(Runtime { shared: Arc::new(shared) })
+    }
+
+    /// Begins a conversation, or goes on with the one that the session's name stands for. Questions suspend it.
+    pub async fn begin(&self, options: Options) -> anyhow::Result<Session> {
+        self.begin_attended(options, Attendance::Nobody).await
+    }
+
+    /// The same where questions can be answered.
+    pub async fn begin_attended(&self, options: Options, attendance: Attendance) -> anyhow::Result<Session> {
+        Session::begin(self.clone(), options, attendance).await
+    }
+
+    /// Begins a new conversation, whatever the session's name stands for so far.
+    pub async fn begin_anew(&self, options: Options, attendance: Attendance) -> anyhow::Result<Session> {
+        Session::fresh(self.clone(), options, attendance).await
+    }
+
+    /// Takes up a run. Questions suspend it.
+    pub async fn reopen(&self, run: &RunId, options: Options) -> anyhow::Result<Session> {
+        self.reopen_attended(run, options, Attendance::Nobody).await
+    }
+
+    /// The same where questions can be answered.
+    pub async fn reopen_attended(
+        &self,
+        run: &RunId,
+        options: Options,
+        attendance: Attendance,
+    ) -> anyhow::Result<Session> {
+        Session::take_up(self.clone(), run.clone(), options, attendance).await
+    }
+
+    /// Ends everything that was started: servers and containers. Sessions that are at work are not waited for.
+    pub async fn close(&self) {
+        let open = std::mem::take(&mut *self.shared.servers.lock().await);
+        for servers in open.into_values() {
+            servers.close().await;
+        }
+        for left in isolation::end_containers().await {
+            self.notify(Notice::Warning(left));
+        }
+    }
+
+    /// Kills server processes at once, for a program that ends without waiting.
+    pub fn kill_servers(&self) {
+        self.shared.reaper.kill_all();
+    }
+
+    /// The run that a person means by its id, a part of it, or `last`.
+    pub fn find(&self, run: &str) -> anyhow::Result<RunId> {
+        let found = self.shared.store.resolve(run);
+        Ok(found.map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?)
+    }
+
+    /// The same among the runs of one folder: `last` is the newest that was made there.
+    pub fn find_in(&self, root: &Path, run: &str) -> anyhow::Result<RunId> {
+        if run != "last" {
+            return self.find(run);
+        }
+        let mut runs = self.shared.store.list(usize::MAX)?.into_iter();
+        let newest = runs.find(|run| Path::new(&run.root) == root).map(|run| run.id);
+        Ok(newest.ok_or_else(|| UsageError::new("there are no runs in this folder yet"))?)
+    }
+
+    /// The settings for these options.
+    pub fn settings(&self, options: &Options) -> anyhow::Result<Settings> {
+        let root = options.root.clone().or_else(|| self.shared.config.root.clone());
+        Settings::load(&self.shared.config.process, &Options { root, ..options.clone() })
+    }
+
+    /// The tools of the MCP servers that the settings and these files name. They are started once and serve all sessions.
+    pub async fn server_tools(
+        &self,
+        settings: &Settings,
+        files: &[PathBuf],
+    ) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+        let mut servers = self.shared.servers.lock().await;
+        let named = (settings.root.clone(), files.to_vec());
+        if let Some(known) = servers.get(&named) {
+            return Ok(known.tools());
+        }
+        let Config { notify, speech, .. } = &self.shared.config;
+        let started = Arc::new(mcp::start(settings, files, &self.shared.reaper, notify, *speech).await?);
+        let tools = started.tools();
+        servers.insert(named, started);
+        Ok(tools)
+    }
+
+    /// The run that a session's name stands for.
+    pub(crate) fn named(&self, name: &str) -> anyhow::Result<Option<RunId>> {
+        let path = self.session_file(name);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(text.trim().parse().ok()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    /// Lets a session's name stand for a run.
+    pub fn name(&self, name: &str, run: &RunId) -> anyhow::Result<()> {
+        let path = self.session_file(name);
+        let folder = path.parent().unwrap_or(&path);
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&path, format!("{run}\n")))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn session_file(&self, name: &str) -> PathBuf {
+        self.shared.store.home().join("sessions").join(name)
+    }
+
+    pub(crate) fn tell_settings(&self, settings: &Settings, options: &Options) -> anyhow::Result<()> {
+        match &self.shared.config.on_settings {
+            Some(told) => told(settings, options),
+            None => Ok(()),
+        }
+    }
+
+    /// The store of runs.
+    pub fn store(&self) -> &Arc<FileStore> {
+        &self.shared.store
+    }
+
+    /// Questions and decisions outside of runs.
+    pub fn approvals(&self) -> &Approvals {
+        &self.shared.approvals
+    }
+
+    /// What the process was started with.
+    pub fn process(&self) -> &Arc<Process> {
+        &self.shared.config.process
+    }
+
+    /// Knows every server process.
+    pub fn reaper(&self) -> &Reaper {
+        &self.shared.reaper
+    }
+
+    /// Tells whoever opened this.
+    pub fn notify(&self, notice: Notice) {
+        (self.shared.config.notify)(notice);
+    }
+
+    pub(crate) fn notifier(&self) -> &Notify {
+        &self.shared.config.notify
+    }
+}

@@ -1,0 +1,112 @@
+//! What a server tells of the model that was named, or of the best one it has: its exact name, and how it wants to be
+//! asked. What is known of its family fills the gaps; what a probe showed overrules both.
+
+use gimlet::constrain::Constrain;
+use gimlet::event::{ActionFormat, Dialect};
+use gimlet::model::ModelError;
+use gimlet_models::catalog::{
+    Action, Calls, Choice, ChooseError, Families, Installed, Profile, Scorecards, Server, choose,
+};
+
+use crate::models::scorecards;
+use gimlet_config::UsageError;
+use gimlet_config::{Failure, Process};
+
+/// A model on its server.
+pub struct Served {
+    /// The model, with its exact name there.
+    pub model: Installed,
+    /// How to treat it.
+    pub profile: Profile,
+    /// Why this one.
+    pub why: String,
+}
+
+/// How a model wants to be asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    pub action: ActionFormat,
+    pub dialect: Dialect,
+    pub constrain: Constrain,
+}
+
+impl Default for Manner {
+    /// As hosted models want it.
+    fn default() -> Self {
+        Manner { action: ActionFormat::Tools, dialect: Dialect::Native, constrain: Constrain::default() }
+    }
+}
+
+impl From<&Profile> for Manner {
+    fn from(profile: &Profile) -> Manner {
+        Manner {
+            action: match profile.action {
+                Action::Tools => ActionFormat::Tools,
+                Action::Code => ActionFormat::Code,
+            },
+            dialect: match profile.calls {
+                Calls::Native => Dialect::Native,
+                Calls::Text => Dialect::Text,
+            },
+            constrain: profile.constrain,
+        }
+    }
+}
+
+/// Why a server tells nothing of a model.
+pub enum Untold {
+    /// It cannot be asked.
+    Server(ModelError),
+    /// It has no such model.
+    Choice(ChooseError),
+    /// The list of families is broken.
+    Families(anyhow::Error),
+}
+
+impl Untold {
+    /// As a person reads it.
+    pub fn error(self, named: bool) -> anyhow::Error {
+        match self {
+            Untold::Families(error) => error,
+            Untold::Choice(error) => {
+                let hint = error.hint();
+                UsageError::new(error.to_string()).maybe_hint(hint).into()
+            }
+            Untold::Server(error) => unreachable_server(&error, named),
+        }
+    }
+}
+
+/// A server that cannot be asked, as a person reads it.
+pub fn unreachable_server(error: &ModelError, named: bool) -> anyhow::Error {
+    let hint = match named {
+        false => "start Ollama, or name a model of another provider with --model",
+        true => error.hint().unwrap_or("is the model server running?"),
+    };
+    Failure::new(error.to_string(), hint).into()
+}
+
+/// Asks a server about a model.
+pub async fn served(process: &Process, server: &Server, wanted: Option<&str>) -> Result<Served, Untold> {
+    let families = Families::built_in().map_err(|error| Untold::Families(error.into()))?;
+    let installed = match wanted {
+        // Only the names matter for finding one that was named.
+        Some(_) => server.names().await,
+        None => server.list().await,
+    };
+    let installed = installed.map_err(Untold::Server)?;
+    let Choice { model, why } =
+        choose(wanted, &installed, &families, server.wire(), server.host()).map_err(Untold::Choice)?;
+    let model = server.describe(model).await.map_err(Untold::Server)?;
+    let profile = graded(&families, scorecards(process).ok().as_ref(), &model);
+    Ok(Served { model, profile, why })
+}
+
+/// How to treat a model: as its family wants it, or as it showed when it was graded.
+pub fn graded(families: &Families, cards: Option<&Scorecards>, model: &Installed) -> Profile {
+    let profile = families.profile(model);
+    match model.digest.as_deref().and_then(|digest| cards?.get(digest)) {
+        Some(card) => profile.corrected(card),
+        None => profile,
+    }
+}

@@ -1,0 +1,598 @@
+//! A session: one conversation, which is one durable run that goes on from task to task. The model still knows what was
+//! said, its requests only ever grow, and between turns the session keeps the journal, the interpreter and the servers.
+//! A single task is a conversation of one.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Context;
+use gimlet::approval::{ApprovalRequest, Decision};
+use gimlet::event::{ActionFormat, Event, EventKind, FinishState, Started, Suspension};
+use gimlet::feed::{After, Events};
+use gimlet::ids::RunId;
+use gimlet::limits::Limits;
+use gimlet::run::Handle;
+use gimlet::state::{State, Stop};
+use gimlet::store::Store;
+use gimlet::tool::ToolSpec;
+use gimlet::{Agent, Ending, Env, Run};
+use gimlet_config::options::{Action, Choice, ExecutorChoice, Options};
+use gimlet_config::{Settings, UsageError};
+use gimlet_store::{FileStore, Repair};
+use jiff::Timestamp;
+use tokio::sync::OwnedMutexGuard;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::approver::{Attendance, SessionApprover};
+use crate::notice::Notice;
+use crate::patches::PatchFile;
+use crate::project::Project;
+use crate::runtime::Runtime;
+use crate::served::Manner;
+use crate::team::{self, Duty, Ready, Team};
+use crate::undo::Undone;
+use crate::{context, fork, models, trace, undo};
+
+/// What an open question is answered with when the person says something else instead.
+const SOMETHING_ELSE: &str = "The person did not answer and said something else instead; read it.";
+
+/// What a session is to work on next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// A task: the first one, or the next one of the same conversation.
+    Task(String),
+    /// What is left of the run, with an answer to the question it stopped at if there is one.
+    Resume(Option<Decision>),
+}
+
+/// One conversation. Clones are the same session.
+#[derive(Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    runtime: Runtime,
+    options: Options,
+    settings: Settings,
+    project: Project,
+    team: Team,
+    action: ActionFormat,
+    /// Changes to what code may import.
+    imports: Vec<String>,
+    approver: Arc<SessionApprover>,
+    /// Held by the turn that is under way.
+    work: Arc<tokio::sync::Mutex<Work>>,
+    live: Mutex<Live>,
+}
+
+/// What a turn needs to itself.
+struct Work {
+    agent: Arc<Agent>,
+    /// The last turn of the run, with its journal and its interpreter.
+    last: Option<Run>,
+}
+
+/// What can be looked at while a turn is under way.
+struct Live {
+    /// The model's id.
+    model: String,
+    /// What the model can be asked for by again: the name it has in the configuration, or its id.
+    asked_as: String,
+    /// The agent, for those who look at it.
+    agent: Arc<Agent>,
+    /// None before the first task.
+    run: Option<RunId>,
+    /// Speaks to the run, once a turn has begun in this process.
+    handle: Option<Handle>,
+    /// Stops the turn that is under way.
+    cancel: CancellationToken,
+}
+
+/// A turn that is under way.
+pub struct Turn {
+    run: RunId,
+    after: After,
+    session: Session,
+    work: JoinHandle<Result<Ending, gimlet::run::RunError>>,
+}
+
+impl Turn {
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The events of this turn, from its first one.
+    pub fn events(&self) -> anyhow::Result<Events> {
+        self.session.events(self.after)
+    }
+
+    /// Waits until the run ends, stops or breaks.
+    pub async fn ended(self) -> anyhow::Result<Ending> {
+        Ok(self.work.await.context("the turn was not finished")??)
+    }
+}
+
+impl Session {
+    /// A new one, or the one that the session's name stands for.
+    pub(crate) async fn begin(
+        runtime: Runtime,
+        options: Options,
+        attendance: Attendance,
+    ) -> anyhow::Result<Session> {
+        if let Some(id) = options.session.as_deref().map(|name| runtime.named(name)).transpose()?.flatten()
+            && runtime.store().log_path(&id).exists()
+        {
+            return Session::take_up(runtime, id, options, attendance).await;
+        }
+        Session::fresh(runtime, options, attendance).await
+    }
+
+    pub(crate) async fn fresh(
+        runtime: Runtime,
+        options: Options,
+        attendance: Attendance,
+    ) -> anyhow::Result<Session> {
+        let settings = runtime.settings(&options)?;
+        runtime.tell_settings(&settings, &options)?;
+        let foreign = runtime.server_tools(&settings, &options.mcp_files).await?;
+        let project = Project::open(&settings)?.with_foreign(foreign);
+        let ready = team::fresh(&project, &settings, &options).await?;
+        if let Some(why) = &ready.why {
+            runtime.notify(Notice::Detail(format!("using {}: {why}", ready.model)));
+        }
+        Ok(Session::new(runtime, options, settings, project, ready, None, attendance))
+    }
+
+    pub(crate) async fn take_up(
+        runtime: Runtime,
+        id: RunId,
+        mut options: Options,
+        attendance: Attendance,
+    ) -> anyhow::Result<Session> {
+        let store = runtime.store().clone();
+        // Taking the run's lock also mends what a crash left behind.
+        let opened = store.open_run(&id).await?;
+        if let Repair::TornLine { bytes } = opened.repair {
+            runtime.notify(Notice::Note(format!(
+                "the log ended in the middle of a line; {bytes} bytes were dropped"
+            )));
+        }
+        let events = store.load(&id).await?;
+        let state = State::fold(&events, &Default::default());
+        let started = state.started.as_ref().with_context(|| format!("run {id} has no beginning"))?;
+        // The conversation goes on in the way it began, and where it was.
+        as_begun(&mut options, started)?;
+        options.plan.get_or_insert(state.planning);
+        options.root.get_or_insert_with(|| last_root(&events, &started.root).into());
+        let settings = runtime.settings(&options)?;
+        runtime.tell_settings(&settings, &options)?;
+        let foreign = runtime.server_tools(&settings, &options.mcp_files).await?;
+        let project = Project::open(&settings)?.with_foreign(foreign);
+        let ready =
+            team::as_before(&project, &settings, &options, &state, started, runtime.notifier()).await?;
+        let folder = run_folder(&store, &id);
+        project.take_up_patches(
+            PatchFile::entries(&folder).with_context(|| format!("cannot read the patches of run {id}"))?,
+        );
+        project.keep_patches_in(&folder);
+        Ok(Session::new(runtime, options, settings, project, ready, Some(id), attendance))
+    }
+
+    fn new(
+        runtime: Runtime,
+        options: Options,
+        settings: Settings,
+        project: Project,
+        ready: Ready,
+        run: Option<RunId>,
+        attendance: Attendance,
+    ) -> Session {
+        let Ready { team, agent, action, imports, model, asked_as, why: _ } = ready;
+        let approver = SessionApprover::new(
+            runtime.approvals().clone(),
+            options.approve,
+            options.session.clone(),
+            attendance,
+            runtime.notifier().clone(),
+        );
+        let work = Work { agent: agent.clone(), last: None };
+        let cancel = CancellationToken::new();
+        let inner = Inner {
+            runtime,
+            options,
+            settings,
+            project,
+            team,
+            action,
+            imports,
+            approver: Arc::new(approver),
+            work: Arc::new(tokio::sync::Mutex::new(work)),
+            live: Mutex::new(Live { model, asked_as, agent, run, handle: None, cancel }),
+        };
+        Session { inner: Arc::new(inner) }
+    }
+
+    /// Begins a turn. It works on its own from here on, whether or not anybody waits for it.
+    pub async fn submit(&self, input: Input) -> anyhow::Result<Turn> {
+        let mut work = self.take_work()?;
+        let earlier = self.stored_events().await?;
+        let after = earlier.last().map_or(After::Start, |event| After::Seq(event.seq));
+        let cancel = CancellationToken::new();
+        let mut run = match input {
+            Input::Task(text) => self.say_next(&mut work, &earlier, &text, cancel.clone()).await?,
+            Input::Resume(decision) => self.carry_on(&mut work, &earlier, decision, cancel.clone()).await?,
+        };
+        let id = run.id().clone();
+        {
+            let mut live = self.live();
+            live.run = Some(id.clone());
+            live.handle = Some(run.handle());
+            live.cancel = cancel;
+        }
+        let working = tokio::spawn(async move {
+            let ending = run.turn().await;
+            work.last = Some(run);
+            ending
+        });
+        Ok(Turn { run: id, after, session: self.clone(), work: working })
+    }
+
+    async fn say_next(
+        &self,
+        work: &mut Work,
+        events: &[Event],
+        text: &str,
+        cancel: CancellationToken,
+    ) -> anyhow::Result<Run> {
+        let Inner { options, settings, project, team, runtime, .. } = &*self.inner;
+        let Some(id) = self.id() else {
+            let run = Run::start(work.agent.clone(), text, self.env(cancel, None)?).await?;
+            project.keep_patches_in(&run_folder(runtime.store(), run.id()));
+            if let Some(name) = &options.session {
+                runtime.name(name, run.id())?;
+            }
+            return Ok(run);
+        };
+        let state = State::fold(events, &Default::default());
+        let limits = further(events, &state, team.limits(options, settings));
+        let ready = open_question(events)
+            .map(|question| (question.id.clone(), Decision::Deny { feedback: Some(SOMETHING_ELSE.into()) }));
+        let env = self.env(cancel, ready)?;
+        let (last, agent) = (work.last.take(), work.agent.clone());
+        Ok(Run::converse_after(last, agent, &id, text, env, Some(limits)).await?)
+    }
+
+    async fn carry_on(
+        &self,
+        work: &mut Work,
+        events: &[Event],
+        decision: Option<Decision>,
+        cancel: CancellationToken,
+    ) -> anyhow::Result<Run> {
+        let id = self.id().context("there is nothing to carry on")?;
+        let state = State::fold(events, &Default::default());
+        let limits = team::said_limits(&self.inner.options, state.limits);
+        let ready = decision.and_then(|decision| Some((open_question(events)?.id.clone(), decision)));
+        let env = self.env(cancel, ready)?;
+        let (last, agent) = (work.last.take(), work.agent.clone());
+        Ok(Run::resume_after(last, agent, &id, env, Some(limits)).await?)
+    }
+
+    fn env(&self, cancel: CancellationToken, ready: Option<(String, Decision)>) -> anyhow::Result<Env> {
+        let Inner { runtime, options, project, approver, .. } = &*self.inner;
+        approver.prepare(ready);
+        let env = project.env(runtime.store().clone(), approver.clone(), cancel);
+        let payloads = trace::payloads(runtime.process(), options.trace)?;
+        Ok(Env { payloads, session: options.session.clone(), ..env })
+    }
+
+    fn take_work(&self) -> Result<OwnedMutexGuard<Work>, UsageError> {
+        self.inner
+            .work
+            .clone()
+            .try_lock_owned()
+            .map_err(|_| UsageError::new("the session is at work").hint("wait for it, or cancel it"))
+    }
+
+    /// Says something to the run that is at work; the model reads it at its next turn.
+    pub async fn say(&self, text: &str) -> anyhow::Result<()> {
+        Ok(self.handle()?.say(text).await?)
+    }
+
+    /// Asks for a plan, or a new one, before the next step.
+    pub async fn replan(&self) -> anyhow::Result<()> {
+        self.record(vec![EventKind::PlanRequested]).await
+    }
+
+    /// Stops the turn that is under way; it can be resumed.
+    pub fn cancel(&self) {
+        self.live().cancel.cancel();
+    }
+
+    /// Whether the turn was stopped.
+    pub fn is_cancelled(&self) -> bool {
+        self.live().cancel.is_cancelled()
+    }
+
+    /// The questions that wait for an answer while a turn is under way.
+    pub fn pending(&self) -> Vec<ApprovalRequest> {
+        self.inner.approver.pending()
+    }
+
+    /// Waits for a question that is not the one named.
+    pub async fn asked(&self, known: Option<&str>) -> ApprovalRequest {
+        self.inner.approver.asked(known).await
+    }
+
+    /// Answers a question. Says whether it waited.
+    pub fn decide(&self, approval: &str, decision: Decision) -> bool {
+        self.inner.approver.decide(approval, decision)
+    }
+
+    /// The run's events from some point on, stored and live ones. It ends when the session does.
+    pub fn events(&self, after: After) -> anyhow::Result<Events> {
+        let live = self.live();
+        match (&live.handle, &live.run) {
+            (Some(handle), _) => Ok(handle.events(after)),
+            (None, Some(run)) => Ok(Events::stored(run.clone(), self.inner.runtime.store().clone(), after)),
+            (None, None) => Err(UsageError::new("the session has no run yet").into()),
+        }
+    }
+
+    /// Everything that happened so far.
+    pub async fn stored_events(&self) -> anyhow::Result<Vec<Event>> {
+        match self.id() {
+            Some(id) => Ok(self.inner.runtime.store().load(&id).await?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// A new run that shares the steps of this one before a certain one.
+    pub async fn fork(&self, step: u32, message: Option<String>) -> anyhow::Result<RunId> {
+        let id = self.id().context("there is nothing to fork")?;
+        Ok(fork::fork(self.inner.runtime.store(), &id, step, message).await?.id)
+    }
+
+    /// Takes patches of the run back: all, or the one that is named.
+    pub async fn undo(&self, patch: Option<&str>) -> anyhow::Result<Undone> {
+        let id = self.id().context("there is nothing to undo")?;
+        let work = self.take_work()?;
+        let Inner { runtime, project, .. } = &*self.inner;
+        let outcomes = undo::take_back(runtime.store(), &id, project, patch).await?;
+        let (kinds, untold) = undo::record(&self.stored_events().await?, &outcomes);
+        self.record(kinds).await?;
+        drop(work);
+        Ok(Undone { outcomes, untold })
+    }
+
+    /// Makes room in the conversation. Returns whether anything gave way.
+    pub async fn make_room(&self) -> anyhow::Result<bool> {
+        let id = self.id().context("there is nothing to make room in")?;
+        let mut work = self.take_work()?;
+        let cancel = CancellationToken::new();
+        let env = self.env(cancel.clone(), None)?;
+        let (last, agent) = (work.last.take(), work.agent.clone());
+        let (run, made) = Run::make_room_after(last, agent, &id, env).await?;
+        let mut live = self.live();
+        live.handle = Some(run.handle());
+        live.cancel = cancel;
+        work.last = Some(run);
+        Ok(made)
+    }
+
+    /// Asks another model from the next turn on.
+    pub async fn change_model(&self, name: &str) -> anyhow::Result<()> {
+        let mut work = self.take_work()?;
+        let Inner { options, settings, project, team, action, imports, .. } = &*self.inner;
+        let mut found = models::find(name, settings).await?;
+        if let Some(started) = State::fold(&self.stored_events().await?, &Default::default()).started {
+            found.manner.dialect = started.dialect;
+        }
+        let options = Options { action: Some((*action).into()), ..options.clone() };
+        let (model, asked_as) = (found.model.id().to_owned(), found.reference());
+        let context = match self.id() {
+            // A run has it in its log.
+            Some(_) => context::no_context(),
+            None => context::context(project, settings, &Manner { action: *action, ..found.manner }),
+        };
+        let duty = Duty { imports, limits: team.limits(&options, settings), context };
+        work.agent = team.assemble(project, settings, &options, found, duty).await?;
+        let mut live = self.live();
+        (live.model, live.asked_as, live.agent) = (model, asked_as, work.agent.clone());
+        Ok(())
+    }
+
+    /// Writes into the log what happened to the run between its steps.
+    async fn record(&self, kinds: Vec<EventKind>) -> anyhow::Result<()> {
+        let handle = self.live().handle.clone();
+        match handle {
+            Some(handle) => {
+                for kind in kinds {
+                    handle.record(kind).await?;
+                }
+                Ok(())
+            }
+            None => append(self.inner.runtime.store(), &self.stored_events().await?, kinds).await,
+        }
+    }
+
+    fn handle(&self) -> anyhow::Result<Handle> {
+        self.live().handle.clone().context("the session has no run yet")
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.inner.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run, once there is one.
+    pub fn id(&self) -> Option<RunId> {
+        self.live().run.clone()
+    }
+
+    /// The model's id.
+    pub fn model(&self) -> String {
+        self.live().model.clone()
+    }
+
+    /// What the model can be asked for by again: the name it has in the configuration, or its id.
+    pub fn model_name(&self) -> String {
+        self.live().asked_as.clone()
+    }
+
+    /// The name of the agent that leads.
+    pub fn agent_name(&self) -> String {
+        self.live().agent.name().to_owned()
+    }
+
+    /// The tools of the agent that leads.
+    pub fn tools(&self) -> Vec<Arc<ToolSpec>> {
+        self.live().agent.toolbox().specs().to_vec()
+    }
+
+    /// How the agent acts.
+    pub fn action(&self) -> ActionFormat {
+        self.inner.action
+    }
+
+    /// What the session was begun with; one that was taken up has what its run began with.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// The project it works in.
+    pub fn project(&self) -> &Project {
+        &self.inner.project
+    }
+
+    /// The runtime it belongs to.
+    pub fn runtime(&self) -> &Runtime {
+        &self.inner.runtime
+    }
+}
+
+impl Drop for Inner {
+    /// Another session, or another process, may take the run up from here on.
+    fn drop(&mut self) {
+        let live = self.live.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(run) = &live.run {
+            self.runtime.store().close_run(run);
+        }
+    }
+}
+
+/// Has a run taken up go on in the way it began: what earlier code did, its replay must be able to do again.
+fn as_begun(options: &mut Options, started: &Started) -> Result<(), UsageError> {
+    let began = &started.agent;
+    if let Some(asked) = options.agent.as_ref().filter(|asked| *asked != began) {
+        return Err(UsageError::new(format!(
+            "the run is the agent `{began}`'s; it cannot go on as `{asked}`"
+        ))
+        .hint(format!("leave out `--agent {asked}`, or begin a new run with it")));
+    }
+    options.agent = Some(began.clone());
+    let began = Action::from(started.action);
+    if let Some(asked) = options.action.filter(|asked| *asked != began) {
+        let (asked, began) = (asked.name(), began.name());
+        return Err(UsageError::new(format!("the run acts by {began}; it cannot go on by {asked}"))
+            .hint(format!("leave out `--action {asked}`, or begin a new run with it")));
+    }
+    options.action = Some(began);
+    if gimlet_memory::tools::NAMES.iter().all(|name| started.tools.iter().any(|tool| tool == name)) {
+        options.memory = Some(true);
+    }
+    let began = match started.executor["kind"].as_str() {
+        Some(gimlet_sandbox::docker::KIND) => ExecutorChoice::Docker,
+        Some(_) | None => ExecutorChoice::Python,
+    };
+    match options.executor {
+        Some(asked) if asked != began && started.action == ActionFormat::Code => {
+            let (asked, began) = (asked.name(), began.name());
+            Err(UsageError::new(format!("the run's code ran in `{began}`; it cannot go on in `{asked}`"))
+                .hint(format!("leave out `--executor {asked}`, or begin a new run with it")))
+        }
+        Some(_) | None => {
+            options.executor = Some(began);
+            Ok(())
+        }
+    }
+}
+
+/// Whether a run has come to an answer, so that there is nothing to carry on.
+pub fn is_answered(events: &[Event]) -> bool {
+    match State::fold(events, &Default::default()).stop {
+        Some(Stop::Finished(finished)) => finished.state == FinishState::Answered,
+        Some(Stop::Suspended(_) | Stop::Failed(_)) | None => false,
+    }
+}
+
+/// The question a run stopped at.
+pub fn open_question(events: &[Event]) -> Option<&ApprovalRequest> {
+    let stopped = events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::RunSuspended { reason } => Some(!matches!(reason, Suspension::Diverged { .. })),
+        EventKind::RunResumed { .. } | EventKind::RunFinished(_) | EventKind::RunFailed { .. } => Some(false),
+        _ => None,
+    })?;
+    let (at, request) = events.iter().enumerate().rev().find_map(|(at, event)| match &event.kind {
+        EventKind::ApprovalRequested(request) => Some((at, request)),
+        _ => None,
+    })?;
+    let decided = events[at..].iter().any(|event| match &event.kind {
+        // Whoever quits at a question has not answered it.
+        EventKind::ApprovalDecided { id, decision } => *id == request.id && *decision != Decision::Abort,
+        _ => false,
+    });
+    (stopped && !decided).then_some(request)
+}
+
+/// Adds to a run's log what happened to it between its steps. `events` are all of the run so far.
+pub(crate) async fn append(
+    store: &FileStore,
+    events: &[Event],
+    kinds: impl IntoIterator<Item = EventKind>,
+) -> anyhow::Result<()> {
+    let last = events.last().context("the run has no beginning")?;
+    for (seq, kind) in (last.seq + 1..).zip(kinds) {
+        let (run, path) = (last.run.clone(), Default::default());
+        store.append(&Event { run, seq, time: Timestamp::now(), path, kind }).await?;
+    }
+    Ok(())
+}
+
+/// The limits of one more task, on top of what the run has spent.
+fn further(events: &[Event], state: &State, limits: Limits) -> Limits {
+    let agents = events.iter().filter(|event| matches!(event.kind, EventKind::AgentStarted(_))).count();
+    Limits {
+        max_agents: limits.max_agents.saturating_add(u32::try_from(agents).unwrap_or(u32::MAX)),
+        max_steps: state.step.saturating_add(limits.max_steps),
+        step_budget: Some(state.steps_together().saturating_add(limits.steps_together())),
+        max_seconds: limits.max_seconds.map(|seconds| seconds + state.seconds(Timestamp::now())),
+        max_tokens: limits.max_tokens.map(|tokens| tokens.saturating_add(state.usage.total())),
+        ..limits
+    }
+}
+
+/// Where the run was at work last.
+fn last_root<'a>(events: &'a [Event], first: &'a str) -> &'a str {
+    events
+        .iter()
+        .rev()
+        .find_map(|event| match &event.kind {
+            EventKind::RunResumed { root, .. } => Some(root.as_str()),
+            _ => None,
+        })
+        .unwrap_or(first)
+}
+
+/// Where a run's files are.
+pub(crate) fn run_folder(store: &FileStore, id: &RunId) -> PathBuf {
+    let log = store.log_path(id);
+    log.parent().map(Path::to_owned).unwrap_or(log)
+}

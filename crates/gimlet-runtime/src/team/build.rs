@@ -1,0 +1,262 @@
+//! Builds agents: each from its table, its model and the agents it may call. Agents that name the same model share it,
+//! and with it the limits on how often and how many at once it may be asked; code of agents that may import the same
+//! runs in the same kind of sandbox.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gimlet::Agent;
+use gimlet::agent::{AgentBuilder, ContextFor};
+use gimlet::cell::Executor;
+use gimlet::constrain::Constrain;
+use gimlet::event::ActionFormat;
+use gimlet::limits::Limits;
+use gimlet::model::Sampling;
+use gimlet::plan::Planning;
+use gimlet::tool::Tool;
+use gimlet_memory::tools::NAMES;
+use gimlet_python::{PythonExecutor, Warmth};
+
+use super::{check, entry_limits};
+use crate::models::{self, Found};
+use crate::project::Project;
+use crate::served::Manner;
+use crate::{helper, isolation, memory};
+use gimlet_config::UsageError;
+use gimlet_config::options::ExecutorChoice;
+use gimlet_config::{AgentEntry, Agents, Settings};
+
+/// One agent to be built.
+pub(super) struct Part<'a> {
+    /// Its table; none for the agent that needs none.
+    pub(super) entry: Option<&'a AgentEntry>,
+    pub(super) found: &'a Found,
+    pub(super) action: ActionFormat,
+    pub(super) executor: ExecutorChoice,
+    pub(super) imports: Vec<String>,
+    pub(super) limits: Limits,
+    pub(super) sampling: Sampling,
+    pub(super) plan: Planning,
+    pub(super) mates: Vec<Arc<Agent>>,
+}
+
+/// Builds the agents of one run.
+pub(super) struct Builder<'a> {
+    project: &'a Project,
+    settings: &'a Settings,
+    agents: &'a Agents,
+    /// What an agent asks that names no model of its own.
+    usual: &'a Found,
+    tools: Vec<Arc<dyn Tool>>,
+    models: BTreeMap<String, Found>,
+    sandboxes: BTreeMap<Vec<String>, Arc<PythonExecutor>>,
+    built: BTreeMap<String, Arc<Agent>>,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        project: &'a Project,
+        settings: &'a Settings,
+        agents: &'a Agents,
+        usual: &'a Found,
+    ) -> Self {
+        Builder {
+            project,
+            settings,
+            agents,
+            usual,
+            tools: project.tools(),
+            models: BTreeMap::new(),
+            sandboxes: BTreeMap::new(),
+            built: BTreeMap::new(),
+        }
+    }
+
+    /// The agents that another one may call, built from the bottom up.
+    pub(super) async fn mates(&mut self, lead: &AgentEntry) -> anyhow::Result<Vec<Arc<Agent>>> {
+        for name in check::below(self.agents, lead)? {
+            let entry = self.agents.get(&name)?;
+            let agent = self.mate(entry).await?;
+            self.built.insert(name, agent);
+        }
+        Ok(self.called_by(lead))
+    }
+
+    fn called_by(&self, entry: &AgentEntry) -> Vec<Arc<Agent>> {
+        entry.agents.iter().filter_map(|agent| self.built.get(&agent.word).cloned()).collect()
+    }
+
+    async fn mate(&mut self, entry: &AgentEntry) -> anyhow::Result<Arc<Agent>> {
+        let found = match &entry.model {
+            None => self.usual.clone(),
+            Some(model) => match self.models.get(&model.word) {
+                Some(found) => found.clone(),
+                None => {
+                    let found = models::find(&model.word, self.settings).await?;
+                    self.models.insert(model.word.clone(), found.clone());
+                    found
+                }
+            },
+        };
+        let action = acting(entry, found.manner.action);
+        let imports = match (action, entry.executor) {
+            (ActionFormat::Tools, _) => Vec::new(),
+            (ActionFormat::Code, Some(ExecutorChoice::Docker)) => entry.imports.clone(),
+            (ActionFormat::Code, Some(ExecutorChoice::Python) | None) => {
+                self.settings.imports(&entry.imports)?
+            }
+        };
+        let part = Part {
+            entry: Some(entry),
+            found: &found,
+            action,
+            executor: entry.executor.unwrap_or_default(),
+            imports,
+            limits: entry_limits(entry, entry.executor, self.settings),
+            sampling: sampling(Some(entry), (None, None)),
+            plan: entry.plan.unwrap_or_default(),
+            mates: self.called_by(entry),
+        };
+        self.finish(part, |builder| builder)
+    }
+
+    /// The agent that leads. It alone is held to finish what its task asks for: what the others do is part of that.
+    pub(super) fn lead(&mut self, part: Part<'_>, context: ContextFor) -> anyhow::Result<Arc<Agent>> {
+        let gate = self.project.gate();
+        let imports = part.imports.clone();
+        let agent = self.finish(part, |builder| match gate {
+            Some(gate) => builder.check(gate).context_for(context),
+            None => builder.context_for(context),
+        })?;
+        if let Some(sandbox) = self.sandboxes.get(&imports) {
+            // The interpreter gets ready while the model thinks about its first reply.
+            sandbox.warm_up();
+        }
+        Ok(agent)
+    }
+
+    fn finish(
+        &mut self,
+        part: Part<'_>,
+        more: impl FnOnce(AgentBuilder) -> AgentBuilder,
+    ) -> anyhow::Result<Arc<Agent>> {
+        let manner = part.found.manner;
+        let mut builder = Agent::builder(part.found.model.clone())
+            .model_name(part.found.name.clone())
+            .action(part.action)
+            .dialect(manner.dialect)
+            .constrain(manner.constrain)
+            .sampling(part.sampling)
+            .plan(part.plan)
+            .limits(part.limits);
+        builder = match part.entry {
+            None => builder.tools(self.usual_tools(manner)),
+            Some(entry) => {
+                let mut builder = builder
+                    .name(&entry.name)
+                    .description(&entry.description)
+                    .instructions(&entry.instructions)
+                    .tools(self.picked(entry, manner)?)
+                    .asking(entry.asking)
+                    .report(entry.report);
+                if let Some(schema) = &entry.output {
+                    builder = builder.output(schema.clone());
+                }
+                builder
+            }
+        };
+        for mate in part.mates {
+            builder = builder.agent(mate);
+        }
+        if part.action == ActionFormat::Code {
+            builder = builder.executor(self.executor(part.executor, part.imports)?);
+        }
+        let built = more(builder).build();
+        built.map_err(|error| {
+            let whose = part.entry.map(|entry| format!("{}: agent `{}`: ", entry.spot, entry.name));
+            UsageError::new(format!("{}{error}", whose.unwrap_or_default())).into()
+        })
+    }
+
+    /// The tools of an agent that names none.
+    fn usual_tools(&self, manner: Manner) -> Vec<Arc<dyn Tool>> {
+        self.tools.iter().filter(|tool| suits(tool.as_ref(), manner)).cloned().collect()
+    }
+
+    /// The tools of an agent. One that names a tool of the memory has it, also where the memory is off for all others.
+    fn picked(&self, entry: &AgentEntry, manner: Manner) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+        let Some(words) = &entry.tools else { return Ok(self.usual_tools(manner)) };
+        let named = |tool: &str| words.iter().any(|word| word.word == tool);
+        if self.project.memory().is_some() || !NAMES.iter().any(|tool| named(tool)) {
+            return check::pick(entry, words, &self.tools);
+        }
+        let mut tools = self.tools.clone();
+        tools.extend(memory::kit(self.settings)?.tools().into_iter().filter(|tool| named(&tool.spec().name)));
+        check::pick(entry, words, &tools)
+    }
+
+    fn executor(
+        &mut self,
+        choice: ExecutorChoice,
+        imports: Vec<String>,
+    ) -> anyhow::Result<Arc<dyn Executor>> {
+        let limits = self.project.python_limits();
+        match choice {
+            ExecutorChoice::Docker => {
+                isolation::executor(self.settings, self.project.root(), &imports, limits)
+            }
+            ExecutorChoice::Python => {
+                if let Some(sandbox) = self.sandboxes.get(&imports) {
+                    return Ok(sandbox.clone());
+                }
+                let sandbox = helper::python(limits, &imports, Warmth::Warm)?;
+                self.sandboxes.insert(imports, sandbox.clone());
+                Ok(sandbox)
+            }
+        }
+    }
+}
+
+/// How an agent of the configuration acts, given how its model would.
+pub(super) fn acting(entry: &AgentEntry, otherwise: ActionFormat) -> ActionFormat {
+    match (entry.action, entry.executor) {
+        (Some(action), _) => action.into(),
+        (None, Some(ExecutorChoice::Docker)) => ActionFormat::Code,
+        (None, Some(ExecutorChoice::Python) | None) => otherwise,
+    }
+}
+
+/// How an agent's model writes, where its table says so and no flag does: flags are part of the model already.
+pub(super) fn sampling(entry: Option<&AgentEntry>, flags: (Option<f32>, Option<u32>)) -> Sampling {
+    let Some(entry) = entry else { return Sampling::default() };
+    Sampling {
+        temperature: entry.temperature.filter(|_| flags.0.is_none()),
+        max_tokens: entry.max_tokens.filter(|_| flags.1.is_none()),
+        ..Sampling::default()
+    }
+}
+
+/// Tools that a model too small to choose among many does without: they tell only of where to look, or another one does
+/// the same.
+const SPARED: [&str; 9] = [
+    "repo_info",
+    "file_info",
+    "read_file_snippet",
+    "search_code",
+    "git_changed_files",
+    "propose_patch_unified",
+    "propose_patch",
+    "show_patch",
+    "apply_patch",
+];
+/// What such a model has instead of a proposal that it would have to apply: it forgets to.
+const IN_ONE_STEP: &str = "edit_file";
+
+/// Whether a tool is offered to a model when nobody says which it shall have.
+fn suits(tool: &dyn Tool, manner: Manner) -> bool {
+    let spec = tool.spec();
+    match manner.constrain {
+        Constrain::Always => !SPARED.contains(&spec.name.as_str()),
+        Constrain::AfterFailures | Constrain::Never => spec.name != IN_ONE_STEP,
+    }
+}
