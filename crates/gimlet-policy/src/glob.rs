@@ -121,6 +121,11 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     meet(&tokens(pattern), &literal(name))
 }
 
+/// Whether a name could fit both a pattern of ours and one that a program matches itself, to which a dot is a letter.
+pub(crate) fn could_be_found(pattern: &str, glob: &str) -> bool {
+    meet(&tokens(pattern), &tokens(glob))
+}
+
 /// Whether a name could fit both a pattern of ours and a pattern a shell would expand.
 pub(crate) fn could_match(pattern: &str, glob: &str) -> bool {
     // A shell's pattern does not match a leading dot unless it has one itself.

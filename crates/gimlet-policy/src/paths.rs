@@ -90,6 +90,8 @@ impl From<String> for PathPattern {
 pub(crate) enum Reading {
     Exact,
     Glob,
+    /// A pattern that a program matches itself: `*` finds dot-files and crosses folders.
+    Match,
 }
 
 impl PathPattern {
@@ -99,7 +101,7 @@ impl PathPattern {
             (Some(_), None) | (None, _) => true,
         };
         let possible = match (reading, self.start) {
-            (Reading::Glob, _) => true,
+            (Reading::Glob | Reading::Match, _) => true,
             (Reading::Exact, Start::Root) => path.first().is_none_or(begins),
             (Reading::Exact, Start::Anywhere) => self.initial.is_none() || path.iter().any(begins),
             (Reading::Exact, Start::End) => path.last().is_none_or(begins),
@@ -134,6 +136,7 @@ fn fits(pattern: &[String], path: &[&str], reading: Reading) -> bool {
             let here = match reading {
                 Reading::Exact => glob::matches(head, name),
                 Reading::Glob => glob::could_match(head, name),
+                Reading::Match => glob::could_be_found(head, name),
             };
             here && fits(rest, deeper, reading)
         }
@@ -169,6 +172,10 @@ pub struct PathRules {
     protected: Vec<PathPattern>,
     /// Devices that may be written.
     devices: Vec<PathPattern>,
+    /// Places outside of a project whose names may be listed.
+    listable: Vec<PathPattern>,
+    /// Files outside of a project that may be read.
+    readable: Vec<PathPattern>,
     /// Secrets a user or project added; no exception applies to them.
     #[serde(skip)]
     added: Vec<PathPattern>,
@@ -195,11 +202,65 @@ impl PathRules {
         self.is_protected_at(&texts(&parts(path)), Reading::Exact)
     }
 
+    /// Whether the names in a place outside of a project may be listed.
+    pub(crate) fn is_listable(&self, path: &[&str]) -> bool {
+        self.listable.iter().any(|pattern| pattern.fits(path, Reading::Exact))
+    }
+
+    /// Whether a file outside of a project may be read.
+    pub(crate) fn is_readable(&self, path: &[&str]) -> bool {
+        self.readable.iter().any(|pattern| pattern.fits(path, Reading::Exact))
+    }
+
+    /// Whether a name has an ending that only code and prose have.
+    pub(crate) fn is_source(&self, path: &[&str]) -> bool {
+        self.sources.iter().any(|pattern| pattern.fits(path, Reading::Exact))
+    }
+
+    /// Whether a pattern of a search picks up secrets in dot-files, which a search leaves out by itself.
+    pub(crate) fn finds_hidden_secret(&self, name: &str) -> bool {
+        let lists = [&self.added, &self.secrets, &self.credentials];
+        let mut names = lists.into_iter().flatten().filter_map(|pattern| pattern.names.last());
+        names.any(|known| known.starts_with('.') && glob::could_be_found(known.trim_end_matches('*'), name))
+    }
+
+    /// How secret the files are that a program finds by a pattern of its own, such as `*.py`.
+    fn secrecy_of_match(&self, path: &[&str]) -> Secrecy {
+        let Some((last, parents)) = path.split_last() else { return Secrecy::Possible };
+        if !path.iter().any(|part| glob::is_pattern(part)) {
+            return self.secrecy_of(path, Reading::Exact);
+        }
+        if self.credentials.iter().any(|pattern| pattern.fits(parents, Reading::Exact)) {
+            return Secrecy::Credential;
+        }
+        let finds = |pattern: &PathPattern| {
+            pattern.names.last().is_none_or(|name| name == "**" || glob::could_be_found(name, last))
+        };
+        if self.added.iter().any(finds) {
+            return Secrecy::Possible;
+        }
+        if self.is_source(path) {
+            return Secrecy::Public;
+        }
+        let starts_with_dot = last.starts_with('.');
+        let any = |list: &[PathPattern]| {
+            list.iter().filter(|p| p.names.last().is_some_and(|n| n != "**")).any(finds)
+        };
+        match any(&self.secrets) || any(&self.credentials) {
+            true if starts_with_dot => Secrecy::Secret,
+            true => Secrecy::Possible,
+            false => Secrecy::Public,
+        }
+    }
+
     pub(crate) fn secrecy_of(&self, path: &[&str], reading: Reading) -> Secrecy {
+        if reading == Reading::Match {
+            return self.secrecy_of_match(path);
+        }
         let any = |list: &[PathPattern]| list.iter().any(|pattern| pattern.fits(path, reading));
         match (any(&self.added), reading) {
             (true, Reading::Exact) => return Secrecy::Secret,
-            (true, Reading::Glob) => return Secrecy::Possible,
+            (true, Reading::Glob | Reading::Match) => return Secrecy::Possible,
             (false, _) => {}
         }
         if reading == Reading::Exact && any(&self.public) {
@@ -219,7 +280,7 @@ impl PathRules {
         }
         match (any(&self.secrets), reading) {
             (true, Reading::Exact) => Secrecy::Secret,
-            (true, Reading::Glob) => Secrecy::Possible,
+            (true, Reading::Glob | Reading::Match) => Secrecy::Possible,
             (false, _) => Secrecy::Public,
         }
     }
@@ -232,7 +293,7 @@ impl PathRules {
     pub(crate) fn is_device(&self, path: &[&str], reading: Reading) -> bool {
         let system = path.first().is_some_and(|first| match reading {
             Reading::Exact => *first == "dev",
-            Reading::Glob => glob::could_match("dev", first),
+            Reading::Glob | Reading::Match => glob::could_match("dev", first),
         });
         let trigger = path.len() == 2 && path[0] == "proc" && path[1] == "sysrq-trigger";
         (system && path.len() > 1 && !self.devices.iter().any(|pattern| pattern.fits(path, Reading::Exact)))

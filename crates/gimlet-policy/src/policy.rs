@@ -122,8 +122,12 @@ impl Policy {
             .find(|rule| rule.after_subcommand(args).is_some_and(|rest| rule.accepts(rest)))
     }
 
-    pub(crate) fn is_harmless_variable(&self, name: &str) -> bool {
-        builtin().lists.harmless_variables.iter().any(|known| known == name)
+    /// Whether setting a variable changes nothing that a program does, beside how it talks.
+    pub(crate) fn is_harmless_setting(&self, name: &str, value: &Word) -> bool {
+        let lists = &builtin().lists;
+        let setting = || format!("{name}={}", value.text);
+        lists.harmless_variables.iter().any(|known| known == name)
+            || (value.is_known() && lists.harmless_settings.contains(&setting()))
     }
 
     pub(crate) fn is_trusted_location(&self, program: &str) -> bool {

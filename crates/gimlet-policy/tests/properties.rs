@@ -16,7 +16,10 @@ fn context() -> Context {
 
 /// Commands of the table whose words are plain, so that they can be written in other ways.
 fn plain(verdict: &str) -> Vec<Vec<String>> {
-    let commands = include_str!("commands.txt").lines().filter_map(|line| line.strip_prefix(verdict));
+    let lines = include_str!("commands.txt").lines().chain(include_str!("security.txt").lines());
+    // `ask!` in the second table means "asks or is denied".
+    let commands =
+        lines.filter_map(|line| line.strip_prefix(verdict)).map(|rest| rest.trim_start_matches('!'));
     let plain = |c: char| c.is_ascii_alphanumeric() || " ./_=+@:,-".contains(c);
     let found: Vec<Vec<String>> = commands
         .map(str::trim)

@@ -1,9 +1,11 @@
 //! One command, as words: unwrapped, matched against the rules, and looked at for what it would run.
 
+use std::borrow::Cow;
+
 use super::finding::{Finding, Level, Structural};
-use super::{Io, Judge, MAX_NESTING, Traits, basename};
+use super::{Io, Judge, MAX_NESTING, Traits, basename, names};
 use crate::rules::flags::{self, Order};
-use crate::rules::{Author, Inner, Rule, Say, Wrapper, builtin};
+use crate::rules::{Author, Inner, Operands, Rule, Say, Wrapper, builtin};
 use crate::shell::{Certainty, Direction, Origin, Word};
 
 impl Judge<'_> {
@@ -65,11 +67,15 @@ impl Judge<'_> {
             "cd" | "pushd" | "popd" => self.change_folder(args),
             _ => {}
         }
-        findings.extend(self.operand_findings(&name, args));
-        let chosen = policy.chosen(&name, args);
+        let judged = if lower == "find" { names::without_exec(args) } else { Cow::Borrowed(args) };
+        let chosen = policy.chosen(&name, &judged);
+        findings.extend(self.operand_findings(&name, &judged, chosen));
         let wrappers: Vec<&Wrapper> = builtin().wrappers_named(&name.text).collect();
         let by_user = chosen.filter(|rule| rule.author == Author::User);
-        if !wrappers.is_empty() && chosen.is_none_or(|rule| rule.author == Author::User) {
+        let alias = builtin().unaliased(&name.text, args).filter(|_| name.is_known() && by_user.is_none());
+        if let Some(words) = alias {
+            findings.extend(self.words(words, io, traits));
+        } else if !wrappers.is_empty() && chosen.is_none_or(|rule| rule.author == Author::User) {
             for wrapper in wrappers {
                 let floor = by_user.map(|rule| Finding::of_rule(rule, self.context.jail));
                 findings.extend(self.unwrap(wrapper, floor, args, io, traits));
@@ -99,7 +105,7 @@ impl Judge<'_> {
             if nature.interpreter {
                 findings.extend(self.interpreter(args, io, traits));
             }
-            findings.extend(self.verdict(&name, args, chosen, nature.interpreter));
+            findings.extend(self.verdict(&name, &judged, chosen, nature.interpreter, io));
         }
         for rule in policy.project_rules_about(&name).filter(|rule| rule.verdict != Say::Deny) {
             if rule.after_subcommand(args).is_some_and(|rest| rule.accepts(rest)) {
@@ -110,7 +116,14 @@ impl Judge<'_> {
     }
 
     /// What the matching rule says, and why nothing is allowed when arguments cannot be known.
-    fn verdict(&self, name: &Word, args: &[Word], chosen: Option<&Rule>, interpreter: bool) -> Vec<Finding> {
+    fn verdict(
+        &self,
+        name: &Word,
+        args: &[Word],
+        chosen: Option<&Rule>,
+        interpreter: bool,
+        io: &Io<'_>,
+    ) -> Vec<Finding> {
         let Some(rule) = chosen else {
             let familiar = self.policy.rules_about(name).any(|rule| rule.verdict != Say::Deny);
             let structural = match (interpreter, familiar) {
@@ -123,25 +136,35 @@ impl Judge<'_> {
         let mut findings = vec![Finding::of_rule(rule, self.context.jail)];
         for word in args {
             // A pattern may expand to a file named like an option, unless every option is harmless.
-            let hidden =
-                word.certainty == Certainty::Glob && rule.flags.is_some() && may_become_option(&word.text);
-            if hidden || word.certainty == Certainty::Unknown {
+            let expands = match word.certainty {
+                Certainty::Literal | Certainty::Resolved => false,
+                Certainty::Glob | Certainty::Match => rule.flags.is_some() && may_become_option(&word.text),
+                Certainty::Variable => !is_printed(rule),
+                Certainty::Unknown => !(io.appended && is_printed(rule)),
+            };
+            if expands {
                 findings.push(self.found(Structural::Expansion, &word.text));
             }
         }
         findings
     }
 
-    /// What the program's operands touch, by the first rule that knows the program, whether or not it accepts the rest.
-    fn operand_findings(&self, name: &Word, args: &[Word]) -> Vec<Finding> {
+    /// What the program's operands touch, by the rule that decides, or else by the first that knows the program,
+    /// whether or not it accepts the rest.
+    fn operand_findings(&self, name: &Word, args: &[Word], chosen: Option<&Rule>) -> Vec<Finding> {
         let folded = name.part(&name.text.to_lowercase());
-        let known = self.policy.rules_about(&folded).find_map(|rule| {
+        let known = chosen.into_iter().chain(self.policy.rules_about(&folded)).find_map(|rule| {
             let kind = rule.operands.filter(|_| rule.verdict != Say::Deny)?;
             let rest = rule.after_subcommand(args)?;
             rule.with.iter().all(|group| flags::has_any(group, rest)).then_some((rule, kind, rest))
         });
         let Some((rule, kind, rest)) = known else { return Vec::new() };
-        self.operands(kind, &rule.sort(rest), rest, rule.flags.is_none())
+        let sorted = rule.sort(rest);
+        let mut findings = self.operands(kind, &sorted, rest, rule.flags.is_none());
+        let pattern = usize::from(kind == Operands::Pattern && !gives_pattern(&sorted));
+        let paths = sorted.operands.get(pattern..).unwrap_or_default();
+        findings.extend(self.walks(rule, &sorted, paths));
+        findings
     }
 
     /// A program that runs another: the other one is judged in its place.
@@ -198,7 +221,8 @@ impl Judge<'_> {
             && let Some((first, after)) = rest.split_first()
             && let Some(variable) = assigned_name(&first.text)
         {
-            if !self.policy.is_harmless_variable(variable) {
+            let value = first.part(first.text.split_once('=').map_or("", |(_, value)| value));
+            if !self.policy.is_harmless_setting(variable, &value) {
                 findings.push(self.found(Structural::SetsVariable, variable));
             }
             rest = after;
@@ -212,9 +236,14 @@ impl Judge<'_> {
         match wrapper.inner {
             Inner::Words => findings.extend(self.words(rest, io, traits)),
             Inner::WordsAndMore => {
-                let mut words = rest.to_vec();
-                words.push(Word::unknown());
+                let words = self.with_input(args, rest, io);
                 findings.extend(self.words(&words, &Io { appended: true, ..*io }, traits));
+            }
+            Inner::Somewhere => {
+                for start in 0..rest.len().min(24) {
+                    let suffix = self.words(&rest[start..], io, traits);
+                    findings.extend(suffix.into_iter().filter(|finding| finding.level == Level::Deny));
+                }
             }
             Inner::Text | Inner::FirstText => {
                 let used = if wrapper.inner == Inner::FirstText { &rest[..1] } else { rest };
@@ -331,6 +360,16 @@ impl Judge<'_> {
     }
 }
 
+/// Whether a rule's operands are only printed, and any option is fine.
+fn is_printed(rule: &Rule) -> bool {
+    rule.operands == Some(Operands::Text) && rule.flags.is_none() && rule.only.is_empty()
+}
+
+/// Whether a search has its pattern in an option, so that every operand is a path.
+fn gives_pattern(sorted: &flags::Arguments<'_>) -> bool {
+    sorted.known.iter().any(|flag| ["-e", "-f", "--regexp", "--file"].contains(flag))
+}
+
 /// How a shell was called.
 struct ShellCall<'a> {
     code: Option<&'a Word>,
@@ -351,7 +390,7 @@ impl<'a> ShellCall<'a> {
                 break;
             }
             let long = text.starts_with("--");
-            if text.is_empty() && word.certainty == Certainty::Unknown {
+            if text.is_empty() && word.certainty >= Certainty::Variable {
                 // It may expand to nothing.
                 call.more_options = true;
             } else if long || text.starts_with(['-', '+']) {

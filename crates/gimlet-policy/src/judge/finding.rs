@@ -57,6 +57,7 @@ pub(crate) enum Structural {
     WritesProtected,
     ReadsSecret,
     MaybeSecret,
+    WalksRoot,
     GimletHome,
     SetsVariable,
     FetchToShell,
@@ -73,7 +74,7 @@ pub(crate) enum Structural {
 
 impl Structural {
     #[cfg(test)]
-    pub(crate) const ALL: [Structural; 23] = [
+    pub(crate) const ALL: [Structural; 24] = [
         Structural::Unknown,
         Structural::UnlistedOption,
         Structural::Opaque,
@@ -85,6 +86,7 @@ impl Structural {
         Structural::WritesProtected,
         Structural::ReadsSecret,
         Structural::MaybeSecret,
+        Structural::WalksRoot,
         Structural::GimletHome,
         Structural::SetsVariable,
         Structural::FetchToShell,
@@ -112,6 +114,7 @@ impl Structural {
             Structural::WritesProtected => "writes-protected",
             Structural::ReadsSecret => "reads-secret",
             Structural::MaybeSecret => "maybe-secret",
+            Structural::WalksRoot => "walks-root",
             Structural::GimletHome => "gimlet-home",
             Structural::SetsVariable => "sets-variable",
             Structural::FetchToShell => "fetch-to-shell",

@@ -2,9 +2,9 @@
 
 use super::finding::{Finding, Level, Structural};
 use super::places::Use;
-use super::{Io, Judge, Traits, basename};
+use super::{Io, Judge, Traits, basename, names};
 use crate::paths::{self, Folder};
-use crate::shell::{Certainty, Word};
+use crate::shell::Word;
 
 impl Judge<'_> {
     /// `find` removes by itself and runs other programs on what it finds.
@@ -65,15 +65,10 @@ impl Judge<'_> {
                         .iter()
                         .position(|word| matches!(word.text.as_str(), ";" | "+"))
                         .unwrap_or(rest.len());
-                    let inner: Vec<Word> = rest[..length]
-                        .iter()
-                        .map(|word| match word.text.contains("{}") {
-                            true => Word { certainty: Certainty::Unknown, ..word.clone() },
-                            false => word.clone(),
-                        })
-                        .collect();
+                    let names = names::found_by(args);
+                    let inner: Vec<Word> =
+                        rest[..length].iter().flat_map(|part| names::put(part, "{}", &names)).collect();
                     index += length;
-                    found.push(self.found(Structural::FindActs, ""));
                     let removes = inner.first().is_some_and(|word| {
                         matches!(
                             basename(&word.text).to_lowercase().as_str(),
@@ -83,7 +78,12 @@ impl Judge<'_> {
                     if removes && (outside || !filtered && inner.len() > 1) {
                         found.push(self.found(Structural::FindRemoves, ""));
                     }
-                    found.extend(self.words(&inner, io, traits));
+                    let said = self.words(&inner, io, traits);
+                    let harmless = said.iter().all(|finding| finding.level == Level::Allow);
+                    if word.text != "-exec" || length == rest.len() || !harmless {
+                        found.push(self.found(Structural::FindActs, ""));
+                    }
+                    found.extend(said);
                 }
                 "-fprint" | "-fprint0" | "-fprintf" | "-fls" => {
                     found.push(self.found(Structural::FindActs, ""));

@@ -3,7 +3,9 @@
 
 mod command;
 mod finding;
+mod history;
 mod meaning;
+mod names;
 mod places;
 
 use std::path::Path;
@@ -47,6 +49,8 @@ pub(crate) struct Io<'a> {
     fed_foreign: bool,
     /// Words are added at run time, as xargs does.
     appended: bool,
+    /// Names of files that are piped into it, as patterns; empty when they are not known.
+    names: &'a [Word],
 }
 
 pub(crate) struct Judge<'a> {
@@ -130,8 +134,10 @@ impl<'a> Judge<'a> {
     pub(crate) fn script(&mut self, script: &Script) -> Outcome {
         let mut outcome = Outcome::default();
         let mut traits = Vec::with_capacity(script.segments.len());
-        for segment in &script.segments {
-            let (findings, own) = self.segment(segment);
+        let names = self.piped_names(script);
+        for (index, segment) in script.segments.iter().enumerate() {
+            let piped = names.get(index).map(Vec::as_slice).unwrap_or_default();
+            let (findings, own) = self.segment(segment, piped);
             outcome.traits.add(own);
             traits.push(own);
             outcome.segments.push(findings);
@@ -175,9 +181,9 @@ impl<'a> Judge<'a> {
         outcome
     }
 
-    fn segment(&mut self, segment: &Segment) -> (Vec<Finding>, Traits) {
+    fn segment(&mut self, segment: &Segment, names: &[Word]) -> (Vec<Finding>, Traits) {
         let (mut findings, mut traits) = (Vec::new(), Traits::default());
-        let mut io = Io { segment: Some(segment), ..Io::default() };
+        let mut io = Io { segment: Some(segment), names, ..Io::default() };
         for substitution in &segment.substitutions {
             self.nesting += 1;
             let inner = if self.nesting > MAX_NESTING * 4 {
@@ -197,7 +203,7 @@ impl<'a> Judge<'a> {
         }
         findings.extend(segment.redirections.iter().flat_map(|redirection| self.redirection(redirection)));
         for assignment in &segment.assignments {
-            if !self.policy.is_harmless_variable(&assignment.name) {
+            if !self.policy.is_harmless_setting(&assignment.name, &assignment.value) {
                 findings.push(self.found(Structural::SetsVariable, &assignment.name));
             }
         }
@@ -218,13 +224,16 @@ impl<'a> Judge<'a> {
 
 fn given(context: &Context) -> Rc<[(&'static str, Word)]> {
     let path = |path: &Path| Word::literal(path.to_string_lossy());
-    let unknown = |word: Word| Word { certainty: Certainty::Unknown, ..word };
     let home = context.home.as_deref().map(|home| ("HOME", path(home)));
-    // Unknown, because `cd` may have changed it.
-    let cwd = ("PWD", unknown(path(&context.cwd)));
+    // Not known for sure, because `cd` may have changed it.
+    let cwd = ("PWD", Word { certainty: Certainty::Variable, ..path(&context.cwd) });
     // Whatever shell it is, it is a shell.
-    let shells = ["SHELL", "BASH", "ZSH_NAME"].map(|name| (name, unknown(Word::literal("sh"))));
-    home.into_iter().chain([cwd]).chain(shells).collect()
+    let shells = ["SHELL", "BASH", "ZSH_NAME"]
+        .map(|name| (name, Word { certainty: Certainty::Variable, ..Word::literal("sh") }));
+    let printable = builtin().lists.printable_variables.iter();
+    let printable =
+        printable.map(|name| (name.as_str(), Word { certainty: Certainty::Variable, ..Word::literal("") }));
+    home.into_iter().chain([cwd]).chain(shells).chain(printable).collect()
 }
 
 impl Outcome {

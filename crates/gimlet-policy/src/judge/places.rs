@@ -12,6 +12,8 @@ use crate::shell::{Certainty, Direction, Redirection, Word};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Name,
+    /// The same, and the names in some places of the system are no secret.
+    List,
     Read,
     Write,
 }
@@ -20,13 +22,19 @@ impl Judge<'_> {
     /// Everything there is to say about one path.
     pub(super) fn place(&self, word: &Word, purpose: Use) -> Vec<Finding> {
         let mut found = Vec::new();
-        if word.certainty == Certainty::Unknown {
+        if word.certainty >= Certainty::Variable {
             found.push(self.found(Structural::Expansion, &word.text));
         }
         if self.cwds.is_empty() && !word.text.starts_with('/') {
             found.push(self.found(Structural::OutsideRoot, "its folder is only known when it runs"));
         }
-        let reading = if word.certainty == Certainty::Glob { Reading::Glob } else { Reading::Exact };
+        let reading = match word.certainty {
+            Certainty::Literal | Certainty::Resolved | Certainty::Variable | Certainty::Unknown => {
+                Reading::Exact
+            }
+            Certainty::Glob => Reading::Glob,
+            Certainty::Match => Reading::Match,
+        };
         for cwd in self.cwds.iter().chain(self.cwds.is_empty().then_some(&self.root)) {
             let path = paths::components(cwd, &word.text);
             found.extend(self.path(word, &path, reading, purpose));
@@ -41,7 +49,7 @@ impl Judge<'_> {
             found.push(self.found(Structural::GimletHome, &word.text));
         }
         match purpose {
-            Use::Name => {}
+            Use::Name | Use::List => {}
             Use::Read => match rules.secrecy_of(path, reading) {
                 Secrecy::Public => {}
                 Secrecy::Possible => found.push(self.found(Structural::MaybeSecret, &word.text)),
@@ -59,9 +67,15 @@ impl Judge<'_> {
             }
         }
         // Old shells let `.*` match `..`.
-        let climbs = reading == Reading::Glob
+        let climbs = reading != Reading::Exact
             && path.iter().any(|part| part.starts_with('.') && glob::could_match("..", part));
-        if climbs || !paths::is_below(path, &self.root) {
+        let open = reading == Reading::Exact
+            && match purpose {
+                Use::List => rules.is_listable(path),
+                Use::Read => rules.is_readable(path),
+                Use::Name | Use::Write => false,
+            };
+        if climbs || (!open && !paths::is_below(path, &self.root)) {
             found.push(self.found(Structural::OutsideRoot, &word.text));
         }
         found
@@ -112,15 +126,11 @@ impl Judge<'_> {
                 if matches!(kind, Operands::Copies | Operands::Moves) { Use::Write } else { Use::Read };
             found.extend(self.place(file, purpose));
         }
-        for pattern in &sorted.patterns {
-            // Only a pattern that is about secrets: without one everything would be searched anyway.
-            let glob = Word { certainty: Certainty::Glob, ..pattern.clone() };
-            let secret = self.place(&glob, Use::Read).into_iter().chain(self.place(pattern, Use::Read));
-            found.extend(secret.filter(|finding| finding.rule == Structural::ReadsSecret.id()));
-        }
+        found.extend(sorted.patterns.iter().flat_map(|pattern| self.searched(pattern)));
         match kind {
             Operands::None | Operands::Text => {}
             Operands::Names => found.extend(operands.iter().flat_map(|word| self.place(word, Use::Name))),
+            Operands::Listed => found.extend(operands.iter().flat_map(|word| self.place(word, Use::List))),
             Operands::Reads => {
                 found.extend(
                     operands
@@ -128,24 +138,20 @@ impl Judge<'_> {
                         .filter(|w| !w.text.contains("://"))
                         .flat_map(|word| self.place(word, Use::Read)),
                 );
-                found.extend(self.hidden_reads(all));
                 let local =
                     operands.iter().filter_map(|word| Some(word.part(word.text.strip_prefix("file://")?)));
                 found.extend(local.flat_map(|word| self.place(&word, Use::Read)));
             }
-            Operands::Pattern | Operands::Lines => {
+            Operands::Pattern | Operands::Lines | Operands::Program => {
                 let given = ["-e", "-f", "--regexp", "--file", "--expression", "--files"];
                 let skip = usize::from(!sorted.known.iter().any(|flag| given.contains(flag)));
                 found.extend(operands.iter().skip(skip).flat_map(|word| self.place(word, Use::Read)));
             }
-            Operands::Revisions => {
-                for word in operands {
-                    found.extend(self.place(word, Use::Read));
-                    if let Some((_, path)) = word.text.split_once(':') {
-                        found.extend(self.place(&word.part(path), Use::Read));
-                    }
-                }
-            }
+            Operands::Revisions
+            | Operands::Changes
+            | Operands::Commit
+            | Operands::History
+            | Operands::Grep => found.extend(self.git_operands(kind, sorted)),
             Operands::Writes => {
                 for word in operands {
                     found.extend(self.place(word, Use::Write));
@@ -155,6 +161,9 @@ impl Judge<'_> {
                 }
             }
             Operands::Copies | Operands::Moves => found.extend(self.copies(kind, sorted)),
+        }
+        if kind == Operands::Reads || (loose && matches!(kind, Operands::Names | Operands::Listed)) {
+            found.extend(self.hidden_reads(all));
         }
         if loose {
             // A rule that takes any option still looks at values that lead elsewhere: `--rootdir=/etc`.

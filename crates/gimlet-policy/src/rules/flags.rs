@@ -14,6 +14,21 @@ enum Takes {
     Path,
     /// The same, and it is a pattern of names of files to be read.
     Files,
+    /// The same, and it is a script in the program's own language.
+    Script,
+    /// One or two words in a row, of which nothing is opened: `--arg name value`.
+    Pair,
+}
+
+impl Takes {
+    /// How many words after the option belong to it when no value is attached.
+    fn words(self) -> usize {
+        match self {
+            Takes::Nothing | Takes::Maybe => 0,
+            Takes::Text | Takes::Path | Takes::Files | Takes::Script => 1,
+            Takes::Pair => 2,
+        }
+    }
 }
 
 /// One known option.
@@ -23,15 +38,39 @@ pub(crate) struct Flag {
     takes: Takes,
 }
 
+/// How a program reads its options.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Style {
+    /// `-rn` is `-r` and `-n`.
+    #[default]
+    Clusters,
+    /// `-run` is one option, as in `go` and `find`.
+    Words,
+}
+
+/// The options of a program: those before `--`, and those after it where they are options of another program.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known<'a> {
+    pub(crate) flags: &'a [Flag],
+    pub(crate) passed: Option<&'a [Flag]>,
+    pub(crate) style: Style,
+}
+
 impl Flag {
     /// Reads `-A <n>`; an error says what is wrong with the text.
     pub(crate) fn parse(text: &str) -> Result<Flag, String> {
-        let (name, takes) = if let Some((name, _)) = text.split_once("[=") {
+        let (name, takes) = if text.starts_with('-') && !text.contains(['[', ' ']) && text.contains('=') {
+            // One value of an option, such as `--cov-report=term`.
+            return Ok(Flag { name: text.to_owned(), takes: Takes::Nothing });
+        } else if let Some((name, _)) = text.split_once("[=") {
             (name, Takes::Maybe)
         } else if let Some((name, value)) = text.split_once(' ') {
             match value {
                 "<path>" => (name, Takes::Path),
                 "<files>" => (name, Takes::Files),
+                "<script>" => (name, Takes::Script),
+                "<name> <value>" => (name, Takes::Pair),
                 _ if value.starts_with('<') && value.ends_with('>') => (name, Takes::Text),
                 _ => return Err(format!("`{text}` should read like `-A <n>`, `--color[=when]` or `-n`")),
             }
@@ -56,8 +95,12 @@ pub(crate) struct Arguments<'a> {
     pub(crate) files: Vec<Word>,
     /// Values of options that are patterns of file names.
     pub(crate) patterns: Vec<Word>,
+    /// Values of options that are scripts.
+    pub(crate) scripts: Vec<Word>,
     /// Everything else.
     pub(crate) operands: Vec<&'a Word>,
+    /// How many operands came before `--`, if it was there.
+    pub(crate) before_dashes: Option<usize>,
     /// How many words come before the first operand, or all of them.
     pub(crate) leading: usize,
 }
@@ -71,6 +114,12 @@ pub(crate) enum Order {
 
 /// Sorts a program's arguments by its list of options.
 pub(crate) fn sort<'a>(flags: &'a [Flag], words: &'a [Word], order: Order) -> Arguments<'a> {
+    sort_by(Known { flags, ..Known::default() }, words, order)
+}
+
+/// Sorts a program's arguments by all that is known of its options.
+pub(crate) fn sort_by<'a>(known: Known<'a>, words: &'a [Word], order: Order) -> Arguments<'a> {
+    let mut flags = known.flags;
     let mut found = Arguments::default();
     let mut index = 0;
     let mut only_operands = false;
@@ -93,17 +142,23 @@ pub(crate) fn sort<'a>(flags: &'a [Flag], words: &'a [Word], order: Order) -> Ar
             continue;
         }
         if text == "--" {
-            only_operands = true;
+            found.before_dashes.get_or_insert(found.operands.len());
+            match known.passed {
+                Some(passed) => flags = passed,
+                None => only_operands = true,
+            }
             continue;
         }
-        match read(flags, word, words.get(index)) {
+        let following = words.get(index..).unwrap_or_default();
+        match read(flags, known.style, word, following) {
             Some(Read { names, value, takes, next }) => {
                 found.known.extend(names);
-                index += usize::from(next);
+                index += next;
                 match takes {
                     Takes::Path => found.files.extend(value),
                     Takes::Files => found.patterns.extend(value),
-                    Takes::Nothing | Takes::Maybe | Takes::Text => {}
+                    Takes::Script => found.scripts.extend(value),
+                    Takes::Nothing | Takes::Maybe | Takes::Text | Takes::Pair => {}
                 }
             }
             None => found.unknown.push(word),
@@ -117,60 +172,68 @@ struct Read<'a> {
     names: Vec<&'a str>,
     value: Option<Word>,
     takes: Takes,
-    /// The value is the next word.
-    next: bool,
+    /// How many of the following words are the value.
+    next: usize,
 }
 
-fn read<'a>(flags: &'a [Flag], word: &Word, following: Option<&Word>) -> Option<Read<'a>> {
+fn read<'a>(flags: &'a [Flag], style: Style, word: &Word, following: &[Word]) -> Option<Read<'a>> {
     let text = word.text.as_str();
     let find = |name: &str| flags.iter().find(|flag| flag.name == name);
     if let Some(flag) = find(text) {
-        let next = matches!(flag.takes, Takes::Text | Takes::Path | Takes::Files);
-        let value = if next { Some(following?.clone()) } else { None };
+        let next = flag.takes.words();
+        let value = following.get(..next)?.first().cloned();
         return Some(Read { names: vec![&flag.name], value, takes: flag.takes, next });
     }
     if let Some((name, value)) = text.split_once('=')
         && let Some(flag) = find(name)
-        && flag.takes != Takes::Nothing
+        && !matches!(flag.takes, Takes::Nothing | Takes::Pair)
     {
         return Some(Read {
             names: vec![&flag.name],
             value: Some(word.part(value)),
             takes: flag.takes,
-            next: false,
+            next: 0,
         });
     }
     if text.starts_with("--") {
         return None;
+    }
+    // `-20` is a count where `-<n>` is listed.
+    let number = text[1..].bytes().all(|byte| byte.is_ascii_digit());
+    let count = || {
+        find("-<n>").filter(|_| number).map(|flag| Read {
+            names: vec![&flag.name],
+            value: None,
+            takes: Takes::Nothing,
+            next: 0,
+        })
+    };
+    if style == Style::Words {
+        return count();
     }
     // A cluster such as `-rn`, or a short option with its value attached such as `-A3`.
     let mut names = Vec::new();
     for (at, char) in text.char_indices().skip(1) {
         let rest = &text[at + char.len_utf8()..];
         let Some(flag) = find(&format!("-{char}")) else {
-            // `-20` is a count where `-<n>` is listed.
-            let number = at == 1 && text[1..].bytes().all(|byte| byte.is_ascii_digit());
-            return find("-<n>").filter(|_| number).map(|flag| Read {
-                names: vec![&flag.name],
-                value: None,
-                takes: Takes::Nothing,
-                next: false,
-            });
+            return count().filter(|_| at == 1);
         };
         names.push(flag.name.as_str());
         match flag.takes {
             Takes::Nothing => {}
             Takes::Maybe if rest.is_empty() => {}
-            Takes::Maybe => return Some(Read { names, value: None, takes: flag.takes, next: false }),
-            Takes::Text | Takes::Path | Takes::Files if rest.is_empty() => {
-                return Some(Read { names, value: Some(following?.clone()), takes: flag.takes, next: true });
+            Takes::Maybe => return Some(Read { names, value: None, takes: flag.takes, next: 0 }),
+            Takes::Pair => return None,
+            Takes::Text | Takes::Path | Takes::Files | Takes::Script if rest.is_empty() => {
+                let value = Some(following.first()?.clone());
+                return Some(Read { names, value, takes: flag.takes, next: 1 });
             }
-            Takes::Text | Takes::Path | Takes::Files => {
-                return Some(Read { names, value: Some(word.part(rest)), takes: flag.takes, next: false });
+            Takes::Text | Takes::Path | Takes::Files | Takes::Script => {
+                return Some(Read { names, value: Some(word.part(rest)), takes: flag.takes, next: 0 });
             }
         }
     }
-    Some(Read { names, value: None, takes: Takes::Nothing, next: false })
+    Some(Read { names, value: None, takes: Takes::Nothing, next: 0 })
 }
 
 /// Whether any argument switches on one of the options of a group like `-r|-R|--recursive`, read generously:

@@ -4,7 +4,7 @@ use miette::{Diagnostic, NamedSource, SourceSpan};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::flags::Flag;
+use super::flags::{Flag, Style};
 use super::{Author, Operands, Rule, RuleSet, Say};
 
 /// A rule file that cannot be used.
@@ -160,6 +160,14 @@ pub(super) struct RawRule {
     flags: Option<Vec<String>>,
     #[serde(default)]
     global: Vec<String>,
+    passed: Option<Vec<String>>,
+    #[serde(default)]
+    style: Style,
+    #[serde(default)]
+    only: Vec<String>,
+    #[serde(default)]
+    not_args: Vec<String>,
+    walks: Option<String>,
     operands: Option<Operands>,
     at_most: Option<usize>,
     #[serde(default)]
@@ -216,6 +224,11 @@ impl File<'_> {
             source: self.name.to_owned(),
             flags: raw.flags.as_deref().map(|texts| self.flags(&raw.id, texts)).transpose()?,
             global: self.flags(&raw.id, &raw.global)?,
+            passed: raw.passed.as_deref().map(|texts| self.flags(&raw.id, texts)).transpose()?,
+            style: raw.style,
+            only: raw.only,
+            not_args: raw.not_args,
+            walks: raw.walks,
             program: raw.program.into_vec(),
             subcommand: raw.subcommand.map(OneOrMany::into_vec).unwrap_or_default(),
             with: raw.with,

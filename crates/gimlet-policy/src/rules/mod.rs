@@ -6,6 +6,7 @@
 pub(crate) mod flags;
 mod index;
 mod load;
+mod scripts;
 mod set;
 mod shipped;
 
@@ -18,7 +19,7 @@ use serde::Serialize;
 
 use crate::glob;
 use crate::shell::{Certainty, Word};
-use flags::{Arguments, Flag, Order};
+use flags::{Arguments, Flag, Known, Order, Style};
 
 /// What a rule says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
@@ -44,20 +45,32 @@ pub enum Operands {
     Text,
     /// Paths that are named but not opened.
     Names,
+    /// The same, and places of the system whose names everyone may know are fine too.
+    Listed,
     /// Paths whose contents are read.
     Reads,
     /// A pattern, then paths that are read.
     Pattern,
-    /// Revisions or paths, as git takes them.
+    /// Revisions or paths, as git takes them; no contents are shown.
     Revisions,
+    /// The same, and uncommitted changes are shown: everything else needs paths.
+    Changes,
+    /// The same, and one commit is shown: more needs paths.
+    Commit,
+    /// The same, and contents of any age are shown: it needs paths.
+    History,
+    /// A pattern, then the same.
+    Grep,
     /// Paths that are changed.
     Writes,
     /// Paths that are read, then one that is written.
     Copies,
     /// Paths that are removed, then one that is written.
     Moves,
-    /// A line range to print, then paths that are read.
+    /// A sed script that only prints, then paths that are read.
     Lines,
+    /// An awk program that only prints, then paths that are read.
+    Program,
 }
 
 /// Who wrote a rule, which decides what it may do.
@@ -106,6 +119,21 @@ pub struct Rule {
     /// Options that may stand before the subcommand.
     #[serde(skip)]
     pub(crate) global: Vec<Flag>,
+    /// The only options it accepts after `--`, where they are another program's; none means that all are operands.
+    #[serde(skip)]
+    pub(crate) passed: Option<Vec<Flag>>,
+    /// How the program reads options.
+    #[serde(skip)]
+    pub(crate) style: Style,
+    /// Patterns of which every operand must fit one; empty means any.
+    #[serde(skip)]
+    pub(crate) only: Vec<String>,
+    /// Patterns that no argument may fit.
+    #[serde(skip)]
+    pub(crate) not_args: Vec<String>,
+    /// Options with which it reads every file below its operands: `-r|-R`.
+    #[serde(skip)]
+    pub(crate) walks: Option<String>,
     /// Most operands.
     #[serde(skip)]
     pub(crate) at_most: Option<usize>,
@@ -168,12 +196,16 @@ impl Rule {
 
     /// The operands, as far as the options are understood.
     pub(crate) fn sort<'a>(&'a self, words: &'a [Word]) -> Arguments<'a> {
-        flags::sort(self.flags.as_deref().unwrap_or_default(), words, Order::Mixed)
+        let flags = self.flags.as_deref().unwrap_or_default();
+        let known = Known { flags, passed: self.passed.as_deref(), style: self.style };
+        flags::sort_by(known, words, Order::Mixed)
     }
 
     /// Whether options and arguments are those it is about.
     pub(crate) fn accepts(&self, words: &[Word]) -> bool {
-        if !self.with.iter().all(|group| flags::has_any(group, words)) {
+        let strict = self.flags.is_some();
+        let must_be_understood = strict && matches!(self.verdict, Say::Allow | Say::AllowInJail);
+        if !must_be_understood && !self.with.iter().all(|group| flags::has_any(group, words)) {
             return false;
         }
         let fits = |word: &Word| {
@@ -183,17 +215,33 @@ impl Rule {
         if !self.args.is_empty() && !words.iter().any(fits) {
             return false;
         }
+        if words.iter().any(|word| self.not_args.iter().any(|pattern| glob::matches(pattern, &word.text))) {
+            return false;
+        }
         let sorted = self.sort(words);
-        let strict = self.flags.is_some();
+        // To allow, an option that must be there has to be one that was understood, not the value of another.
+        let understood = |group: &String| group.split('|').any(|name| sorted.known.contains(&name));
+        if must_be_understood && !self.with.iter().all(understood) {
+            return false;
+        }
+        let listed = |word: &&Word| {
+            self.only.is_empty()
+                || (word.is_known() && self.only.iter().any(|pattern| glob::matches(pattern, &word.text)))
+        };
         (!strict || sorted.unknown.is_empty())
+            && sorted.operands.iter().all(listed)
             && self.at_most.is_none_or(|most| sorted.operands.len() <= most)
             && match self.operands {
                 Some(Operands::None) => sorted.operands.is_empty(),
-                Some(Operands::Lines) => {
-                    sorted.operands.first().is_some_and(|word| is_line_range(&word.text))
-                }
+                Some(Operands::Lines) => all_scripts(&sorted, scripts::sed_only_prints),
+                Some(Operands::Program) => all_scripts(&sorted, scripts::awk_only_prints),
                 Some(
                     Operands::Text
+                    | Operands::Listed
+                    | Operands::Changes
+                    | Operands::Commit
+                    | Operands::History
+                    | Operands::Grep
                     | Operands::Names
                     | Operands::Reads
                     | Operands::Pattern
@@ -207,14 +255,10 @@ impl Rule {
     }
 }
 
-/// Whether a sed script only prints lines by number.
-fn is_line_range(script: &str) -> bool {
-    let number =
-        |text: &str| text == "$" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
-    script.split(';').all(|part| {
-        part.trim().strip_suffix(['p', 'q']).is_some_and(|range| match range.split_once(',') {
-            Some((from, to)) => number(from) && number(to),
-            None => range.is_empty() || number(range),
-        })
-    })
+/// Whether every script is harmless: those given by options, or else the first operand.
+fn all_scripts(sorted: &Arguments<'_>, harmless: fn(&str) -> bool) -> bool {
+    match sorted.scripts.is_empty() {
+        true => sorted.operands.first().is_some_and(|word| harmless(&word.text)),
+        false => sorted.scripts.iter().all(|word| harmless(&word.text)),
+    }
 }

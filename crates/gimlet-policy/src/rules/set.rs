@@ -31,7 +31,11 @@ impl RuleSet {
     pub(crate) fn about<'a>(&'a self, program: &'a Word) -> impl Iterator<Item = &'a Rule> {
         let places = match program.certainty {
             Certainty::Glob => self.index.all(),
-            Certainty::Literal | Certainty::Resolved | Certainty::Unknown => self.index.about(&program.text),
+            Certainty::Literal
+            | Certainty::Resolved
+            | Certainty::Match
+            | Certainty::Variable
+            | Certainty::Unknown => self.index.about(&program.text),
         };
         places.iter().filter_map(|place| self.rules.get(*place)).filter(|rule| rule.names(program))
     }

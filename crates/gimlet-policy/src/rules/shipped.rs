@@ -6,15 +6,20 @@ use miette::NamedSource;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::flags::Flag;
+use super::flags::{Flag, Style};
 use super::index::Index;
 use super::load::{File, Loaded, RawRule, RulesError, examples, parse, texts};
 use super::{Author, Rule, RuleSet, Say};
 use crate::glob;
 use crate::paths::PathRules;
+use crate::shell::{Certainty, Word};
 
-/// The shipped rules.
-const SHIPPED: &str = include_str!("../../rules.toml");
+/// The shipped rules, in the order in which they are asked: what only looks, what runs code of the project, the rest.
+const SHIPPED: &str = concat!(
+    include_str!("../../rules.toml"),
+    include_str!("../../rules-run.toml"),
+    include_str!("../../rules-ask.toml"),
+);
 
 /// A program that runs another one named in its arguments.
 #[derive(Debug, Clone)]
@@ -42,6 +47,19 @@ pub(crate) enum Inner {
     Text,
     /// Its first operand is text for a shell.
     FirstText,
+    /// As words that start nobody knows where, so that only denials count.
+    Somewhere,
+}
+
+/// Another way to start a program, which is then judged as if it had been started by its name: `python3 -m mypy`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Alias {
+    program: Vec<String>,
+    /// What stands before the name, each as words with a blank between them.
+    lead: Vec<String>,
+    /// The names it is about.
+    only: Vec<String>,
 }
 
 /// What a program is.
@@ -63,6 +81,12 @@ pub(crate) struct Lists {
     pub(crate) decoders: Vec<String>,
     pub(crate) builtins: Vec<String>,
     pub(crate) harmless_variables: Vec<String>,
+    /// Settings of other variables that are harmless, as `NAME=value`.
+    pub(crate) harmless_settings: Vec<String>,
+    /// Variables that hold no secrets, so that their value may be printed.
+    pub(crate) printable_variables: Vec<String>,
+    /// Words that name folders of a project where git would also take a revision.
+    pub(crate) folders: Vec<String>,
     pub(crate) trusted_folders: Vec<String>,
 }
 
@@ -78,6 +102,7 @@ pub(crate) struct Builtin {
     pub(crate) loaded: Loaded,
     pub(crate) structures: Vec<Structure>,
     wrappers: Vec<Wrapper>,
+    aliases: Vec<Alias>,
     pub(crate) lists: Lists,
     pub(crate) paths: PathRules,
     /// Which lists, in the order of [`Lists::of_programs`], and which wrappers may be about a program.
@@ -102,6 +127,25 @@ impl Builtin {
         Nature { shell, interpreter, fetcher, decoder }
     }
 
+    /// The words of the program that is started under another name, its own first.
+    pub(crate) fn unaliased<'a>(&self, name: &str, args: &'a [Word]) -> Option<&'a [Word]> {
+        let about = |alias: &&Alias| alias.program.iter().any(|known| glob::matches(known, name));
+        self.aliases.iter().filter(about).find_map(|alias| {
+            let known = |rest: &'a [Word]| {
+                let first = rest.first().filter(|word| word.certainty == Certainty::Literal)?;
+                alias.only.contains(&first.text).then_some(rest)
+            };
+            alias.lead.iter().find_map(|lead| {
+                let mut rest = args;
+                for part in lead.split_whitespace() {
+                    let (word, after) = rest.split_first()?;
+                    rest = (word.text == part && word.is_known()).then_some(after)?;
+                }
+                known(rest)
+            })
+        })
+    }
+
     /// The wrappers of this name.
     pub(crate) fn wrappers_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Wrapper> {
         let places = self.wrapping.about(name).iter();
@@ -118,6 +162,7 @@ struct RawShipped {
     paths: PathRules,
     structure: Vec<RawStructure>,
     wrapper: Vec<RawWrapper>,
+    alias: Vec<Alias>,
     rule: Vec<RawRule>,
 }
 
@@ -193,6 +238,11 @@ fn load_shipped() -> Result<Builtin, Box<RulesError>> {
             not_match: texts(&raw.not_match),
             flags: None,
             global: Vec::new(),
+            passed: None,
+            style: Style::default(),
+            only: Vec::new(),
+            not_args: Vec::new(),
+            walks: None,
             at_most: None,
             unknown_fits: false,
             id: raw.id.into_inner(),
@@ -203,7 +253,8 @@ fn load_shipped() -> Result<Builtin, Box<RulesError>> {
         Loaded { rules: RuleSet::new(rules), secrets: Vec::new(), examples: all, source: file.source };
     let listed = Index::new(raw.lists.of_programs().into_iter());
     let wrapping = Index::new(wrappers.iter().map(|wrapper: &Wrapper| wrapper.program.as_slice()));
-    Ok(Builtin { loaded, structures, wrappers, lists: raw.lists, paths: raw.paths, listed, wrapping })
+    let (aliases, lists, paths) = (raw.alias, raw.lists, raw.paths);
+    Ok(Builtin { loaded, structures, wrappers, aliases, lists, paths, listed, wrapping })
 }
 
 /// The shipped rules, read once.

@@ -11,6 +11,10 @@ pub enum Certainty {
     Resolved,
     /// A pattern that a shell matches against files.
     Glob,
+    /// A pattern that a program such as `find` or `git` matches itself; its `*` also finds dot-files and crosses folders.
+    Match,
+    /// The value of a variable that holds no secret, such as `$PATH`, or of a loop over known words.
+    Variable,
     /// Part of it is only known when it runs; that part is empty in the text.
     Unknown,
 }

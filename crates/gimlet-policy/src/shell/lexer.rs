@@ -63,14 +63,17 @@ pub(super) struct Lexer<'a> {
     holes: &'a [Hole],
     variables: &'a mut Variables,
     segment: Segment,
+    /// The words after `for`, while its header is read.
+    header: Option<Vec<Word>>,
     lexed: Lexed,
 }
 
 /// Words that start a construct of the shell instead of naming a program.
-const RESERVED: &[&str] = &[
-    "!", "{", "}", "[[", "]]", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done",
-    "case", "esac", "select", "function", "coproc", "in",
-];
+const RESERVED: &[&str] =
+    &["{", "}", "[[", "]]", "while", "until", "case", "esac", "select", "function", "coproc", "in"];
+
+/// Reserved words after which a command follows as if they were not there.
+const TRANSPARENT: &[&str] = &["!", "if", "then", "elif", "else", "fi", "do", "done"];
 
 /// Reads `source[start..end]`.
 pub(super) fn lex(
@@ -87,6 +90,7 @@ pub(super) fn lex(
         holes,
         variables,
         segment: Segment::default(),
+        header: None,
         lexed: Lexed::default(),
     };
     lexer.run()
@@ -195,6 +199,10 @@ impl<'a> Lexer<'a> {
 
     fn end_word(&mut self, word: Option<Builder>) {
         let Some(builder) = word else { return };
+        if let Some(header) = &mut self.header {
+            header.extend(builder.finish());
+            return;
+        }
         if self.segment.argv.is_empty()
             && let Some((name, skip)) = builder.assignment()
         {
@@ -207,16 +215,51 @@ impl<'a> Lexer<'a> {
         if self.segment.argv.is_empty()
             && let Some(first) = words.first()
             && first.certainty == Certainty::Literal
-            && RESERVED.contains(&first.text.as_str())
         {
-            self.odd("a shell construct");
-            return;
+            let text = first.text.as_str();
+            if RESERVED.contains(&text) {
+                self.odd("a shell construct");
+                return;
+            }
+            if TRANSPARENT.contains(&text) || text == "for" {
+                if !self.segment.is_empty() {
+                    self.odd("a shell construct");
+                }
+                self.header = (text == "for").then(Vec::new);
+                return;
+            }
         }
         self.segment.argv.extend(words);
     }
 
+    /// `for NAME in WORDS`: the variable stands for each of the words.
+    fn end_header(&mut self, header: &[Word]) {
+        let [name, within, words @ ..] = header else {
+            self.odd("a loop without words");
+            return;
+        };
+        let plain = [name, within].iter().all(|word| word.certainty == Certainty::Literal);
+        if !plain || within.text != "in" || !self.segment.is_empty() {
+            self.odd("a loop without words");
+        }
+        let value = match words {
+            [] => Word::unknown(),
+            [only] => only.clone(),
+            [first, ..] => {
+                let known = words.iter().all(Word::is_known);
+                let certainty = if known { Certainty::Variable } else { Certainty::Unknown };
+                let origin = words.iter().map(|word| word.origin).max().unwrap_or(first.origin);
+                Word { text: first.text.clone(), certainty, origin }
+            }
+        };
+        self.variables.set(name.text.clone(), value);
+    }
+
     fn end_segment(&mut self) {
         self.lexed.operators += 1;
+        if let Some(header) = self.header.take() {
+            self.end_header(&header);
+        }
         let segment = std::mem::take(&mut self.segment);
         if !segment.is_empty() {
             self.lexed.segments.push(segment);

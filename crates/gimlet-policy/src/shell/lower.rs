@@ -138,7 +138,9 @@ impl Walk<'_> {
             return Err(Unreadable::TooDeep);
         }
         match node.kind() {
-            "program" | "list" => self.children(node, depth),
+            "program" | "list" | "if_statement" | "elif_clause" | "else_clause" | "do_group"
+            | "negated_command" => self.children(node, depth),
+            "test_command" if self.is_bracket(node) => self.command(node, depth),
             "command"
             | "declaration_command"
             | "unset_command"
@@ -390,20 +392,40 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Whether a test is written `[ … ]`, which is a command like any other; `[[ … ]]` is not.
+    fn is_bracket(&self, node: Node<'_>) -> bool {
+        let text = self.source.get(node.start_byte()..node.end_byte()).unwrap_or_default();
+        text.starts_with('[') && !text.starts_with("[[")
+    }
+
     fn for_loop(&mut self, node: Node<'_>, depth: usize) -> Result<(), Unreadable> {
-        note(&mut self.script, "a loop");
-        let text = |node: Node<'_>| {
-            self.source.get(node.start_byte()..node.end_byte()).unwrap_or_default().to_owned()
+        let Some(body) = node.child_by_field_name("body").filter(|body| body.kind() == "do_group") else {
+            note(&mut self.script, "a loop");
+            return self.children(node, depth);
         };
-        let name = node.child_by_field_name("variable").map(text);
-        let value = node.child_by_field_name("value").map(|node| (node.start_byte(), node.end_byte()));
-        if let (Some(name), Some((start, end))) = (name, value) {
-            let lexed = lex(self.source, start, end, &[], self.variables);
-            if let Some(word) = lexed.segments.into_iter().flat_map(|segment| segment.argv).next() {
-                self.variables.set(name, Word { certainty: super::Certainty::Unknown, ..word });
+        let mut cursor = node.walk();
+        let (mut holes, mut substitutions) = (Vec::new(), Vec::new());
+        for value in node.children_by_field_name("value", &mut cursor) {
+            if matches!(value.kind(), "command_substitution" | "process_substitution") {
+                let (hole, substitution) = self.substitution(value, depth + 1)?;
+                holes.push(hole);
+                substitutions.push(substitution);
+            } else {
+                let (found, inner) = self.holes(value, depth + 1)?;
+                holes.extend(found);
+                substitutions.extend(inner);
             }
         }
-        self.children(node, depth)
+        // The lexer reads the header and sets the variable.
+        let lexed = lex(self.source, node.start_byte(), body.start_byte(), &holes, self.variables);
+        if let Some(odd) = lexed.odd {
+            note(&mut self.script, odd);
+        }
+        if !substitutions.is_empty() || !lexed.segments.is_empty() {
+            self.script.segments.extend(lexed.segments);
+            self.script.segments.push(Segment { substitutions, ..Segment::default() });
+        }
+        self.visit(body, depth + 1)
     }
 }
 

@@ -128,7 +128,7 @@ impl Builder {
 
     /// The words this one stands for, after splitting and brace expansion.
     pub(super) fn finish(mut self) -> Vec<Word> {
-        if self.letters.is_empty() && !self.solid && self.certainty != Certainty::Unknown {
+        if self.letters.is_empty() && !self.solid && self.certainty < Certainty::Variable {
             return self.done;
         }
         let active = |char| self.letters.iter().any(|letter| letter.active && letter.char == char);
