@@ -38,18 +38,12 @@ impl Folder {
         let nanos = |seconds: i64, nanos: i64| {
             u64::try_from(seconds.saturating_mul(1_000_000_000).saturating_add(nanos)).unwrap_or_default()
         };
-        #[expect(
-            clippy::unnecessary_cast,
-            clippy::cast_lossless,
-            reason = "the types differ between systems"
-        )]
         let (modified, changed) = (
             nanos(found.st_mtime as i64, found.st_mtime_nsec as i64),
             nanos(found.st_ctime as i64, found.st_ctime_nsec as i64),
         );
         let size = u64::try_from(found.st_size).unwrap_or_default();
         let mut words = [0u8; 32];
-        #[expect(clippy::unnecessary_cast, reason = "the type differs between systems")]
         let inode = found.st_ino as u64;
         for (place, word) in words.chunks_exact_mut(8).zip([modified, changed, size, inode]) {
             place.copy_from_slice(&word.to_le_bytes());

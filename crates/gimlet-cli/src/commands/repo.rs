@@ -32,7 +32,8 @@ pub(crate) fn repo(command: RepoCommand, root: &RootArgs) -> anyhow::Result<Exit
 fn focus(root: &Root, index: &Index, paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut focus = Vec::new();
     for path in paths {
-        let inside = root.resolve(&path.to_string_lossy()).map_err(|error| UsageError::new(error.to_string()))?;
+        let inside =
+            root.resolve(&path.to_string_lossy()).map_err(|error| UsageError::new(error.to_string()))?;
         let before = focus.len();
         focus.extend(index.files().iter().filter(|file| file.starts_with(inside.as_path())).cloned());
         if focus.len() == before {

@@ -376,9 +376,8 @@ fn ruby_and_shell(project: &Project, folder: &Path, add: &mut impl FnMut(String,
     } else if project.mentions(Path::new("Rakefile"), "TestTask") {
         add("rake test".into(), Runner::Minitest, "the Rakefile has a test task");
     } else if let Some(test) = names("test").iter().find(|name| name.ends_with("_test.rb")) {
-        let loads = format!(
-            "ruby -Ilib -Itest -e 'Dir[\"test/**/*_test.rb\"].sort.each {{ |f| require \"./#{{f}}\" }}'"
-        );
+        let loads = "ruby -Ilib -Itest -e 'Dir[\"test/**/*_test.rb\"].sort.each { |f| require \"./#{f}\" }'"
+            .to_owned();
         add(loads, Runner::Minitest, &format!("test/{test}"));
     }
     for folder in ["test", "tests", ""] {

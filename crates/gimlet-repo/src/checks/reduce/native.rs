@@ -99,7 +99,7 @@ pub(super) fn go<'t>(lines: &[&'t str]) -> Findings<'t> {
         if let Some(rest) = trimmed.strip_prefix("--- FAIL: ") {
             let name = rest.split(" (").next().unwrap_or(rest);
             // A test fails because its parts do: the parts say why.
-            if !(trimmed.len() == line.len()) {
+            if trimmed.len() != line.len() {
                 let is_parent = |failure: &Failure<'_>| name.starts_with(&format!("{}/", failure.name));
                 if let Some(at) = found.failures.iter().position(is_parent) {
                     found.failures.remove(at);
