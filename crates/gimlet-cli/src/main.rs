@@ -74,6 +74,7 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         }
         Some(Command::Mcp { command, root, mcp }) => commands::mcp::mcp(command, &root, &mcp).await,
         Some(Command::Memory { command, root }) => commands::memory::memory(command, &root).await,
+        Some(Command::Repo { command, root }) => commands::repo::repo(command, &root),
         Some(Command::Config { command, root }) => commands::config::config(command, &root),
         Some(Command::Doctor(args)) => doctor::doctor(&args).await,
         Some(Command::Trust(args)) => commands::trust::trust(&args),

@@ -6,6 +6,7 @@ pub use gimlet_memory as memory;
 pub use gimlet_models as models;
 pub use gimlet_policy as policy;
 pub use gimlet_python as python;
+pub use gimlet_repo as repo;
 pub use gimlet_sandbox as sandbox;
 pub use gimlet_store as store;
 pub use gimlet_tools as tools;

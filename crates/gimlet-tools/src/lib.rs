@@ -29,7 +29,6 @@ pub mod run_cmd;
 pub mod run_tests;
 pub mod search_code;
 pub mod show_patch;
-pub mod syntax;
 
 mod blocking;
 mod kit;

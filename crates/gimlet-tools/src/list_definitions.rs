@@ -2,6 +2,7 @@
 
 use gimlet::effect::Effect;
 use gimlet::tool::{ToolCx, ToolError, TypedTool};
+use gimlet_repo::{EXTENSIONS, Language, MOST_BYTES, Outline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,6 @@ use crate::blocking::blocking;
 use crate::code;
 use crate::lines::read_all;
 use crate::root::Root;
-use crate::syntax::{EXTENSIONS, Language, MOST_BYTES, Outline};
 
 /// The tool.
 #[derive(Debug, Clone)]

@@ -22,7 +22,7 @@ pub struct ListFiles {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Input {
     /// Which files: "*.py" finds them in every folder, "src/*.py" only in src, "src" all files below src.
-    #[serde(default = "all")]
+    #[serde(default = "everywhere")]
     pub glob: String,
     /// Most files to return.
     #[serde(default = "hundred")]
@@ -30,7 +30,7 @@ pub struct Input {
     pub limit: usize,
 }
 
-fn all() -> String {
+fn everywhere() -> String {
     "**".into()
 }
 
@@ -72,6 +72,11 @@ impl TypedTool for ListFiles {
         let root = self.root.clone();
         blocking(&cx.cancel, move |cancel| list(&root, &input, &|| cancel.is_cancelled())).await
     }
+}
+
+/// All files that `list_files` would show, relative to the root and sorted.
+pub fn all(root: &Root) -> Result<Vec<PathBuf>, ToolError> {
+    walk::files(root, &FileGlob::new(root, "**")?, &|| false)
 }
 
 /// Lists the files.

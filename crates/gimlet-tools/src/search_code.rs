@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gimlet::effect::Effect;
 use gimlet::tool::{ToolCx, ToolError, TypedTool};
+use gimlet_repo::{Language, MOST_BYTES, Outline, Part};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use schemars::JsonSchema;
@@ -13,7 +14,6 @@ use crate::blocking::blocking;
 use crate::lines::read_all;
 use crate::query::Query;
 use crate::root::Root;
-use crate::syntax::{Language, MOST_BYTES, Outline, Part};
 use crate::walk::{self, FileGlob};
 
 /// The tool.

@@ -4,6 +4,7 @@
 mod eval;
 mod memory;
 mod parts;
+mod repo;
 mod run;
 mod runs;
 mod sandbox;
@@ -22,6 +23,7 @@ pub(crate) use memory::{MemoryCommand, Remembered};
 pub(crate) use parts::{
     AgentsCommand, McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand,
 };
+pub(crate) use repo::RepoCommand;
 pub(crate) use run::{
     DemoArgs, ImportArgs, ModelOptions, ResumeArgs, RunArgs, RunOptions, ServerArgs, TraceArgs, WorkOptions,
 };
@@ -113,6 +115,13 @@ pub(crate) enum Command {
     Memory {
         #[command(subcommand)]
         command: Option<MemoryCommand>,
+        #[command(flatten)]
+        root: RootArgs,
+    },
+    /// Look at the repository as an agent does: its map, and the files that a task is about.
+    Repo {
+        #[command(subcommand)]
+        command: RepoCommand,
         #[command(flatten)]
         root: RootArgs,
     },

@@ -14,6 +14,7 @@ pub(crate) mod models;
 pub(crate) mod policy;
 pub(crate) mod python;
 mod replay;
+pub(crate) mod repo;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sandbox;

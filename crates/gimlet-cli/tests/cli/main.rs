@@ -28,6 +28,7 @@ mod pty;
 mod python;
 mod python_kill;
 mod qwen;
+mod repo;
 mod run;
 mod session;
 mod small;

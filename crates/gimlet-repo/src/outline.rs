@@ -2,33 +2,35 @@
 
 use tree_sitter::{Node, Tree};
 
-use super::{Kind, Language};
+use crate::language::{Kind, Language};
 
 /// Longest signature or doc line.
 const LINE_CHARS: usize = 160;
 
 /// A parsed file.
-pub(crate) struct Outline {
+pub struct Outline {
     tree: Tree,
     /// In order of their beginnings.
-    pub(crate) definitions: Vec<Definition>,
+    pub definitions: Vec<Definition>,
 }
 
 /// A definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Definition {
+pub struct Definition {
     /// The line that names it, from 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// First line, which an annotation may have for itself.
-    pub(crate) start_line: usize,
+    pub start_line: usize,
     /// Last line.
-    pub(crate) end_line: usize,
-    pub(crate) signature: String,
-    pub(crate) doc: Option<String>,
+    pub end_line: usize,
+    /// The definition up to its body.
+    pub signature: String,
+    /// The first line of its documentation.
+    pub doc: Option<String>,
     /// Index of the definition around it.
-    pub(crate) parent: Option<usize>,
+    pub parent: Option<usize>,
     /// Whether it lies inside a function.
-    pub(crate) is_local: bool,
+    pub is_local: bool,
 }
 
 /// What part of the code a place is.
@@ -47,14 +49,14 @@ pub enum Part {
 
 impl Outline {
     /// Parses a file.
-    pub(crate) fn of(language: Language, text: &str) -> Option<Self> {
+    pub fn of(language: Language, text: &str) -> Option<Self> {
         let tree = language.parse(text)?;
         let definitions = collect(language, &tree, text);
         Some(Outline { tree, definitions })
     }
 
     /// The definitions around a line, outermost first. The one that begins on the line counts.
-    pub(crate) fn around(&self, line: usize) -> Vec<&Definition> {
+    pub fn around(&self, line: usize) -> Vec<&Definition> {
         let innermost = self
             .definitions
             .iter()
@@ -71,7 +73,7 @@ impl Outline {
     }
 
     /// What a place belongs to; the column counts bytes from 0.
-    pub(crate) fn part(&self, line: usize, column: usize) -> Part {
+    pub fn part(&self, line: usize, column: usize) -> Part {
         if self.definitions.iter().any(|found| found.line == line) {
             return Part::Definition;
         }
@@ -131,7 +133,7 @@ fn collect(language: Language, tree: &Tree, text: &str) -> Vec<Definition> {
     }
 }
 
-fn counts(kind: Kind, node: Node<'_>) -> bool {
+pub(crate) fn counts(kind: Kind, node: Node<'_>) -> bool {
     match kind {
         Kind::Function | Kind::Type | Kind::Container | Kind::Value => true,
         Kind::Arrow => node.child_by_field_name("value").is_some_and(|value| {

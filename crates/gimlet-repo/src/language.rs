@@ -1,18 +1,20 @@
-//! Looking into source code with tree-sitter: which languages, which of their nodes define something.
+//! The languages that are parsed with tree-sitter, and which of their nodes define something.
 
-mod outline;
-
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use tree_sitter::{Parser, Tree};
-
-pub(crate) use outline::Outline;
-pub use outline::Part;
+use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
 /// Largest file that is parsed.
-pub(crate) const MOST_BYTES: u64 = 2 * 1024 * 1024;
+pub const MOST_BYTES: u64 = 2 * 1024 * 1024;
 
-/// A language these tools can look into.
+/// Parser steps allowed for a file, in units of tree-sitter's progress callback: a base, and more for each byte. Ordinary code
+/// needs a twentieth of it; error recovery over hostile text can need the square of its length. Steps are counted instead
+/// of time, so that the same file always gives the same answer.
+const BASE_STEPS: usize = 2_000;
+const STEPS_PER_BYTE: usize = 1;
+
+/// A language that is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// Python.
@@ -35,6 +37,8 @@ pub enum Language {
     Cpp,
     /// Ruby.
     Ruby,
+    /// Shell scripts.
+    Bash,
 }
 
 /// File name endings and what they mean.
@@ -61,6 +65,8 @@ pub const EXTENSIONS: &[(&str, Language)] = &[
     ("hpp", Language::Cpp),
     ("hxx", Language::Cpp),
     ("rb", Language::Ruby),
+    ("sh", Language::Bash),
+    ("bash", Language::Bash),
 ];
 
 impl Language {
@@ -70,8 +76,9 @@ impl Language {
         EXTENSIONS.iter().find(|(known, _)| *known == extension).map(|(_, language)| *language)
     }
 
-    /// Parses a text; nothing if the grammar cannot be loaded. Broken code gives a tree with holes.
-    pub(crate) fn parse(self, text: &str) -> Option<Tree> {
+    /// Parses a text. `None` if the parser cannot finish within its limit. Code with syntax errors gives a tree with
+    /// error nodes.
+    pub fn parse(self, text: &str) -> Option<Tree> {
         let grammar: tree_sitter::Language = match self {
             Language::Python => tree_sitter_python::LANGUAGE.into(),
             Language::Rust => tree_sitter_rust::LANGUAGE.into(),
@@ -83,14 +90,23 @@ impl Language {
             Language::C => tree_sitter_c::LANGUAGE.into(),
             Language::Cpp => tree_sitter_cpp::LANGUAGE.into(),
             Language::Ruby => tree_sitter_ruby::LANGUAGE.into(),
+            Language::Bash => tree_sitter_bash::LANGUAGE.into(),
         };
         let mut parser = Parser::new();
         parser.set_language(&grammar).ok()?;
-        parser.parse(text, None)
+        let bytes = text.as_bytes();
+        let mut steps = BASE_STEPS + bytes.len() * STEPS_PER_BYTE;
+        let mut count = |_: &ParseState| {
+            steps = steps.saturating_sub(1);
+            if steps == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let options = ParseOptions::new().progress_callback(&mut count);
+        let mut rest = |offset: usize, _| bytes.get(offset..).unwrap_or_default();
+        parser.parse_with_options(&mut rest, None, Some(options))
     }
 
     /// What a node defines, by its kind.
-    fn defines(self, kind: &str) -> Option<Kind> {
+    pub(crate) fn defines(self, kind: &str) -> Option<Kind> {
         Some(match (self, kind) {
             (Language::Python, "function_definition") => Kind::Function,
             (Language::Python, "class_definition") => Kind::Type,
@@ -144,6 +160,7 @@ impl Language {
             (Language::Cpp, "namespace_definition") => Kind::Container,
             (Language::Ruby, "method" | "singleton_method") => Kind::Function,
             (Language::Ruby, "class" | "module") => Kind::Type,
+            (Language::Bash, "function_definition") => Kind::Function,
             (
                 Language::Python
                 | Language::Rust
@@ -154,7 +171,8 @@ impl Language {
                 | Language::Java
                 | Language::C
                 | Language::Cpp
-                | Language::Ruby,
+                | Language::Ruby
+                | Language::Bash,
                 _,
             ) => return None,
         })
@@ -163,8 +181,8 @@ impl Language {
 
 /// What a node defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Something that runs; what is defined inside it is nobody else's business.
+pub(crate) enum Kind {
+    /// Code that runs; definitions inside it are local.
     Function,
     /// Something that has members or stands for a type.
     Type,
