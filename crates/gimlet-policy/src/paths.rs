@@ -1,13 +1,10 @@
-//! Paths as text: where a word would point, and whether that is inside the root, secret or protected.
-//!
-//! The lists are data (`rules.toml`) and public, so that file tools refuse the same names.
+//! Paths as text: where a word would point, and whether that is inside the root. Which of them are secret or protected is
+//! the list of path rules in the core.
 
-use std::borrow::Cow;
-use std::path::{Component, Path};
+use std::path::Path;
 
-use serde::Deserialize;
-
-use crate::glob;
+use gimlet::paths::Base;
+pub use gimlet::paths::{PathRules, Reading, Secrecy, Spot};
 
 /// An absolute folder, taken apart.
 pub(crate) type Folder = Vec<String>;
@@ -45,212 +42,10 @@ pub(crate) fn is_below(path: &[&str], folder: &[String]) -> bool {
     path.len() >= folder.len() && folder.iter().zip(path).all(|(a, b)| a == b)
 }
 
-/// A pattern over a path. `**` stands for any number of components; without a leading `/` it fits at any depth.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
-struct PathPattern {
-    start: Start,
-    names: Vec<String>,
-    /// How the name that is compared first begins, if that is one letter: most patterns are settled by it.
-    initial: Option<u8>,
-}
-
-/// Where the names of a pattern stand in a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Start {
-    /// At the root.
-    Root,
-    /// Anywhere.
-    Anywhere,
-    /// They are the last ones, which is all that is left of "anywhere" without a `**` among them.
-    End,
-}
-
-impl From<String> for PathPattern {
-    fn from(text: String) -> Self {
-        let names: Vec<String> = text.split('/').filter(|p| !p.is_empty()).map(str::to_owned).collect();
-        let start = if text.starts_with('/') {
-            Start::Root
-        } else if names.is_empty() || names.iter().any(|name| name == "**") {
-            Start::Anywhere
-        } else {
-            Start::End
-        };
-        let first = match start {
-            Start::Root | Start::Anywhere => names.first(),
-            Start::End => names.last(),
-        };
-        let initial = first.and_then(|name| glob::initial(name));
-        PathPattern { start, names, initial }
-    }
-}
-
-/// Whether the components may contain globs of a shell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
-    Exact,
-    Glob,
-}
-
-impl PathPattern {
-    fn fits(&self, path: &[&str], reading: Reading) -> bool {
-        let begins = |name: &&str| match (self.initial, name.as_bytes().first()) {
-            (Some(initial), Some(letter)) => letter.eq_ignore_ascii_case(&initial),
-            (Some(_), None) | (None, _) => true,
-        };
-        let possible = match (reading, self.start) {
-            (Reading::Glob, _) => true,
-            (Reading::Exact, Start::Root) => path.first().is_none_or(begins),
-            (Reading::Exact, Start::Anywhere) => self.initial.is_none() || path.iter().any(begins),
-            (Reading::Exact, Start::End) => path.last().is_none_or(begins),
-        };
-        if !possible {
-            return false;
-        }
-        match self.start {
-            Start::Root => fits(&self.names, path, reading),
-            Start::Anywhere => fits_anywhere(&self.names, path, reading),
-            Start::End => path
-                .len()
-                .checked_sub(self.names.len())
-                .and_then(|skip| path.get(skip..))
-                .is_some_and(|end| fits(&self.names, end, reading)),
-        }
-    }
-}
-
-fn fits_anywhere(pattern: &[String], path: &[&str], reading: Reading) -> bool {
-    pattern.is_empty()
-        || (0..=path.len()).any(|skip| fits(pattern, path.get(skip..).unwrap_or_default(), reading))
-}
-
-fn fits(pattern: &[String], path: &[&str], reading: Reading) -> bool {
-    match (pattern.split_first(), path.split_first()) {
-        (None, None) => true,
-        (None, Some(_)) => false,
-        (Some((head, rest)), _) if head == "**" => fits_anywhere(rest, path, reading),
-        (Some(_), None) => false,
-        (Some((head, rest)), Some((name, deeper))) => {
-            let here = match reading {
-                Reading::Exact => glob::matches(head, name),
-                Reading::Glob => glob::could_match(head, name),
-            };
-            here && fits(rest, deeper, reading)
-        }
-    }
-}
-
-/// How secret the contents of a path are. The order is secrecy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Secrecy {
-    /// Nothing known against it.
-    Public,
-    /// A pattern that could pick up a secret.
-    Possible,
-    /// A secret of a project: `.env`, a private key.
-    Secret,
-    /// A person's or system's credentials or history.
-    Credential,
-}
-
-/// Names that must not be read, and names that must not be written. Data; see `rules.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PathRules {
-    /// Keys, tokens and histories of a person or the system.
-    credentials: Vec<PathPattern>,
-    /// Secrets that live in projects.
-    secrets: Vec<PathPattern>,
-    /// Names that look secret and are not.
-    public: Vec<PathPattern>,
-    /// Kinds of files that are no secrets whatever their name, unless they lie among credentials.
-    sources: Vec<PathPattern>,
-    /// What no command or patch may change.
-    protected: Vec<PathPattern>,
-    /// Devices that may be written.
-    devices: Vec<PathPattern>,
-    /// Secrets a user or project added; no exception applies to them.
-    #[serde(skip)]
-    added: Vec<PathPattern>,
-}
-
-impl PathRules {
-    /// Adds a pattern to the secrets, such as `*.secret` or `config/prod/**`.
-    pub fn add_secret(&mut self, pattern: &str) {
-        self.added.push(PathPattern::from(pattern.to_owned()));
-    }
-
-    /// How secret a path is. Relative paths are taken as they are: most patterns fit at any depth.
-    pub fn secrecy(&self, path: &Path) -> Secrecy {
-        self.secrecy_of(&texts(&parts(path)), Reading::Exact)
-    }
-
-    /// Whether a path's contents must not be read, searched, diffed or patched.
-    pub fn is_sensitive(&self, path: &Path) -> bool {
-        self.secrecy(path) >= Secrecy::Secret
-    }
-
-    /// Whether a path must not be changed: `.git/**`, `.env`, `gimlet.toml`, `mcp.json`.
-    pub fn is_protected(&self, path: &Path) -> bool {
-        self.is_protected_at(&texts(&parts(path)), Reading::Exact)
-    }
-
-    pub(crate) fn secrecy_of(&self, path: &[&str], reading: Reading) -> Secrecy {
-        let any = |list: &[PathPattern]| list.iter().any(|pattern| pattern.fits(path, reading));
-        match (any(&self.added), reading) {
-            (true, Reading::Exact) => return Secrecy::Secret,
-            (true, Reading::Glob) => return Secrecy::Possible,
-            (false, _) => {}
-        }
-        if reading == Reading::Exact && any(&self.public) {
-            return Secrecy::Public;
-        }
-        if any(&self.credentials) {
-            return Secrecy::Credential;
-        }
-        // A pattern such as `src/*.py` only finds what its own ending allows.
-        if self.sources.iter().any(|pattern| pattern.fits(path, Reading::Exact)) {
-            return Secrecy::Public;
-        }
-        // A shell's pattern only finds a dot-file when it starts with a dot itself, so it was meant: `cat .e?v`.
-        let dotted = |pattern: &&PathPattern| pattern.names.last().is_some_and(|last| last.starts_with('.'));
-        if self.secrets.iter().filter(dotted).any(|pattern| pattern.fits(path, reading)) {
-            return Secrecy::Secret;
-        }
-        match (any(&self.secrets), reading) {
-            (true, Reading::Exact) => Secrecy::Secret,
-            (true, Reading::Glob) => Secrecy::Possible,
-            (false, _) => Secrecy::Public,
-        }
-    }
-
-    pub(crate) fn is_protected_at(&self, path: &[&str], reading: Reading) -> bool {
-        self.protected.iter().any(|pattern| pattern.fits(path, reading))
-    }
-
-    /// Whether a path is a device whose writing can do harm.
-    pub(crate) fn is_device(&self, path: &[&str], reading: Reading) -> bool {
-        let system = path.first().is_some_and(|first| match reading {
-            Reading::Exact => *first == "dev",
-            Reading::Glob => glob::could_match("dev", first),
-        });
-        let trigger = path.len() == 2 && path[0] == "proc" && path[1] == "sysrq-trigger";
-        (system && path.len() > 1 && !self.devices.iter().any(|pattern| pattern.fits(path, Reading::Exact)))
-            || trigger
-    }
-}
-
-fn parts(path: &Path) -> Vec<Cow<'_, str>> {
-    path.components()
-        .filter_map(|component| match component {
-            Component::Normal(name) => Some(name.to_string_lossy()),
-            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
-        })
-        .collect()
-}
-
-fn texts<'a>(parts: &'a [Cow<'_, str>]) -> Vec<&'a str> {
-    parts.iter().map(AsRef::as_ref).collect()
+/// Where a path is, as the list of path rules asks.
+pub(crate) fn spot<'a>(path: &'a [&'a str], root: &[String]) -> Spot<'a> {
+    let base = if is_below(path, root) { Base::Inside(root.len()) } else { Base::Outside };
+    Spot { names: path, base }
 }
 
 #[cfg(test)]
@@ -267,35 +62,5 @@ mod tests {
         assert_eq!(at("//dev/./sda"), "dev/sda");
         assert!(is_below(&components(&repo, "a/../b"), &repo));
         assert!(!is_below(&components(&repo, "/repository"), &repo));
-    }
-
-    #[test]
-    fn patterns_fit_where_they_say() {
-        let fits = |pattern: &str, path: &str| {
-            PathPattern::from(pattern.to_owned()).fits(&components(&[], path), Reading::Exact)
-        };
-        for (pattern, path) in [
-            (".env*", "/srv/a/.env.local"),
-            (".aws/credentials", "/home/me/.aws/credentials"),
-            (".ssh/**", "/home/me/.ssh/keys/a"),
-            (".ssh/**", "/home/me/.ssh"),
-            ("a/**/z", "/x/a/b/c/z"),
-            ("a/**/z", "/x/a/z"),
-            ("/etc/shadow", "/etc/shadow"),
-            ("/proc/*/environ", "/proc/1/environ"),
-            ("", "/anything/at/all"),
-        ] {
-            assert!(fits(pattern, path), "{pattern} {path}");
-        }
-        for (pattern, path) in [
-            (".env*", "/srv/.env/a"),
-            (".aws/credentials", "/credentials"),
-            (".aws/credentials", "/.aws/x/credentials"),
-            ("/etc/shadow", "/srv/etc/shadow"),
-            ("a/**/z", "/x/a/b"),
-            ("/", "/x"),
-        ] {
-            assert!(!fits(pattern, path), "{pattern} {path}");
-        }
     }
 }

@@ -32,6 +32,7 @@ pub mod show_patch;
 pub mod syntax;
 
 mod blocking;
+mod ignored;
 mod kit;
 mod lines;
 mod query;

@@ -11,7 +11,6 @@ use super::index::Index;
 use super::load::{File, Loaded, RawRule, RulesError, examples, parse, texts};
 use super::{Author, Rule, RuleSet, Say};
 use crate::glob;
-use crate::paths::PathRules;
 
 /// The shipped rules.
 const SHIPPED: &str = include_str!("../../rules.toml");
@@ -79,7 +78,6 @@ pub(crate) struct Builtin {
     pub(crate) structures: Vec<Structure>,
     wrappers: Vec<Wrapper>,
     pub(crate) lists: Lists,
-    pub(crate) paths: PathRules,
     /// Which lists, in the order of [`Lists::of_programs`], and which wrappers may be about a program.
     listed: Index,
     wrapping: Index,
@@ -115,7 +113,6 @@ impl Builtin {
 #[serde(deny_unknown_fields)]
 struct RawShipped {
     lists: Lists,
-    paths: PathRules,
     structure: Vec<RawStructure>,
     wrapper: Vec<RawWrapper>,
     rule: Vec<RawRule>,
@@ -199,11 +196,16 @@ fn load_shipped() -> Result<Builtin, Box<RulesError>> {
         };
         structures.push(Structure { rule });
     }
-    let loaded =
-        Loaded { rules: RuleSet::new(rules), secrets: Vec::new(), examples: all, source: file.source };
+    let loaded = Loaded {
+        rules: RuleSet::new(rules),
+        secrets: Vec::new(),
+        public: Vec::new(),
+        examples: all,
+        source: file.source,
+    };
     let listed = Index::new(raw.lists.of_programs().into_iter());
     let wrapping = Index::new(wrappers.iter().map(|wrapper: &Wrapper| wrapper.program.as_slice()));
-    Ok(Builtin { loaded, structures, wrappers, lists: raw.lists, paths: raw.paths, listed, wrapping })
+    Ok(Builtin { loaded, structures, wrappers, lists: raw.lists, listed, wrapping })
 }
 
 /// The shipped rules, read once.
