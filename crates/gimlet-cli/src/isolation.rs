@@ -216,11 +216,14 @@ fn private() -> Vec<PathBuf> {
 
 fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<JailConfig> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
+    let policy = rules::policy(root)?;
     Ok(JailConfig {
         helper: helper(&own, root),
         found,
         home: user_home(),
         hidden: own_files().into_iter().chain(jail::system_secrets().iter().cloned()).collect(),
+        secrets: policy.added_secrets().to_vec(),
+        public: policy.public_files().to_vec(),
         cache: cache(root),
         limits: limits(&settings.sandbox.jail),
     })
