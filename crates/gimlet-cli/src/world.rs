@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use gimlet::Env;
 use gimlet::agent::ContextFor;
 use gimlet::approval::Approver;
+use gimlet::command::Confinement;
 use gimlet::constrain::Constrain;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
 use gimlet::event::{ActionFormat, Event};
@@ -38,7 +39,11 @@ use crate::{home, keys, lookup, memory, overview, rules};
 /// A folder as tools see it: without secrets, those that the policy adds included, and without Gimlet's own home.
 pub(crate) fn root(path: &Path, policy: &gimlet_policy::Policy) -> anyhow::Result<Root> {
     let hidden: Vec<PathBuf> = home::path().into_iter().collect();
-    let rules = Rules { sensitive: policy.added_secrets().to_vec(), ..Rules::default() };
+    let rules = Rules {
+        sensitive: policy.added_secrets().to_vec(),
+        not_sensitive: policy.public_files().to_vec(),
+        ..Rules::default()
+    };
     Root::with_rules(path, &rules, &hidden).map_err(|error| UsageError::new(error.to_string()).into())
 }
 
@@ -331,6 +336,10 @@ pub(crate) fn env(
         truncation: place.bounds.truncation.clone(),
         warnings: place.isolation.missing.clone().into_iter().collect(),
         root: place.path.display().to_string(),
+        confinement: match place.isolation.jail() {
+            Jail::Active => Confinement::Jailed,
+            Jail::Absent => Confinement::None,
+        },
         version: env!("CARGO_PKG_VERSION").into(),
         cancel,
         ..Env::default()

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use gimlet::approval::binding;
+use gimlet::command::Confinement;
 use gimlet::effect::{Effect, Verdict};
 use gimlet_policy::{Author, Jail, Report, Rule, Say};
 use gimlet_store::{Grant, Reach};
@@ -35,7 +36,7 @@ pub(crate) fn policy(command: PolicyCommand) -> anyhow::Result<ExitStatus> {
 fn check(place: &Place, command: &str, jail: Jail, json: bool) -> anyhow::Result<ExitStatus> {
     let mut report = place.policy().check(command, &place.command_context(jail));
     if matches!(report.verdict, Verdict::Ask(_))
-        && let Some(grant) = always(place, command)?
+        && let Some(grant) = always(place, command, jail)?
     {
         report = Report {
             verdict: Verdict::Allow,
@@ -53,10 +54,14 @@ fn check(place: &Place, command: &str, jail: Jail, json: bool) -> anyhow::Result
 }
 
 /// The standing yes that a command has here.
-fn always(place: &Place, command: &str) -> anyhow::Result<Option<Grant>> {
+fn always(place: &Place, command: &str, jail: Jail) -> anyhow::Result<Option<Grant>> {
     let effects = [Effect::Run { command: command.to_owned(), cwd: "".into() }];
     let root = place.path().display().to_string();
-    let bindings = COMMAND_TOOLS.map(|tool| binding(tool, &effects, &root));
+    let confinement = match jail {
+        Jail::Active => Confinement::Jailed,
+        Jail::Absent => Confinement::None,
+    };
+    let bindings = COMMAND_TOOLS.map(|tool| binding(tool, &effects, &root, confinement));
     Ok(standing()?.into_iter().find(|grant| bindings.contains(&grant.request.binding)))
 }
 
