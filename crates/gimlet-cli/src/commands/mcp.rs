@@ -235,10 +235,16 @@ impl Worker {
                 Ok(run)
             }
             Task::Resume(run) => {
-                let id = store.resolve(&run)?;
+                let root = settings.root.display().to_string();
+                let id = store.resolve_in(&run, &root)?;
                 store.open_run(&id).await?;
                 let state = State::fold(&store.load(&id).await?, &Default::default());
                 let started = state.started.as_ref().with_context(|| format!("run {id} has no beginning"))?;
+                anyhow::ensure!(
+                    started.root == root,
+                    "run {id} belongs to {}, and this server works in {root}",
+                    started.root
+                );
                 // The conversation goes on in the way it began.
                 let mut options = options.clone();
                 conversation::as_begun(&mut options, started)?;
