@@ -75,7 +75,9 @@ fn lay(project: &Project, name: &str, text: &str) {
 /// What each door lets through of a file's contents.
 fn doors(project: &Project, name: &str, word: &str) -> Vec<(&'static str, bool)> {
     let read = call(project, "read_file", &json!({ "path": name }));
-    let searched = call(project, "rg_search", &json!({ "pattern": word, "glob": name }));
+    // Not the word itself, which the result repeats.
+    let pattern = format!("{}$", word.replace("WO", "W."));
+    let searched = call(project, "rg_search", &json!({ "pattern": pattern, "glob": name }));
     let listed = call(project, "list_files", &json!({ "glob": name }));
     let patch = json!({ "intent": "i", "file_path": name, "original_content": format!("{word}\n"), "new_content": "y\n" });
     let patched = call(project, "propose_patch", &patch);
@@ -83,7 +85,7 @@ fn doors(project: &Project, name: &str, word: &str) -> Vec<(&'static str, bool)>
     let attached = project.say(&["--model", &model, &format!("look at @{name}")]).code == 0;
     vec![
         ("read_file", read.stdout.contains(word)),
-        ("rg_search", searched.stdout.contains(name) && searched.stdout.contains(word)),
+        ("rg_search", searched.stdout.contains(word)),
         ("list_files", listed.stdout.contains(&format!("\"{name}\""))),
         ("command policy", verdict(project, &format!("cat {name}")) == "allow"),
         ("attachment", attached),

@@ -91,7 +91,10 @@ fn lacked(scene: &Scene<'_>, kept: &[PathBuf], line: &str) -> Option<Permission>
     }
     let mut paths = paths(&scene.order.cwd, line);
     // A secret file is closed on purpose: no permission is to be asked for to read it.
-    if !paths.is_empty() && says(NO_ACCESS) && !says(READ_ONLY) {
+    let writes = says(READ_ONLY)
+        || takes_away(&lower)
+        || ["create", "creating", "write", "writing"].iter().any(|word| has_words(&lower, word));
+    if !paths.is_empty() && says(NO_ACCESS) && !writes {
         let rules = scene.order.rules();
         let is_secret = |path: &PathBuf| {
             path.strip_prefix(&scene.order.root)
