@@ -38,7 +38,10 @@ impl Masks {
     pub(crate) fn find(root: &Path, rules: &PathRules) -> io::Result<Self> {
         let mut walk =
             Walk { root, rules, masks: Masks::default(), inodes: Vec::new(), linked: BTreeSet::new() };
-        walk.run()?;
+        walk.run();
+        if walk.masks.folders.contains(root) {
+            return Err(io::Error::other("the project's folder cannot be read"));
+        }
         walk.add_hard_links();
         let masks = walk.masks;
         if masks.files.len() + masks.folders.len() > MAX_MASKS {
@@ -70,17 +73,24 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn run(&mut self) -> io::Result<()> {
+    fn run(&mut self) {
         let mut open = vec![self.root.to_owned()];
         let mut seen = 0;
         while let Some(folder) = open.pop() {
-            // A folder that cannot be read shows a command nothing either.
-            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            let entries = match std::fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                // Nobody can tell what is in it, and a command could open what is closed for its own user.
+                Err(_) => {
+                    self.masks.folders.insert(folder);
+                    continue;
+                }
+            };
             for entry in entries.flatten() {
                 seen += 1;
                 if seen > MAX_ENTRIES {
                     self.masks.reach = Reach::Part;
-                    return Ok(());
+                    return;
                 }
                 let Ok(kind) = entry.file_type() else { continue };
                 let path = entry.path();
@@ -98,14 +108,21 @@ impl Walk<'_> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Adds a secret file, or what a link of that name leads to inside of the project.
     fn secret(&mut self, path: PathBuf, kind: std::fs::FileType) {
         let target = if kind.is_symlink() { path.canonicalize().ok() } else { Some(path) };
         let Some(target) = target.filter(|target| self.is_inside(target)) else { return };
-        let Ok(known) = std::fs::symlink_metadata(&target) else { return };
+        let known = match std::fs::symlink_metadata(&target) {
+            Ok(known) => known,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            // Its folder lists names and lets nobody in; a command could change that.
+            Err(_) => {
+                self.masks.folders.extend(target.parent().map(Path::to_owned));
+                return;
+            }
+        };
         if known.is_file() {
             if known.nlink() > 1 {
                 self.linked.insert((known.dev(), known.ino()));

@@ -61,6 +61,20 @@ fn a_secret_made_later_is_masked_too() {
     }
 }
 
+/// One command closes a folder so that the search for secrets cannot look into it; the next one opens it again.
+#[test]
+fn a_folder_that_was_closed_shows_no_secret() {
+    for scene in scenes() {
+        for mode in ["0", "644"] {
+            lay(&scene, &[("project/app/.env", SECRET)]);
+            scene.run(&format!("chmod {mode} app; true"));
+            let result = scene.run("chmod 755 app; cat app/.env; ls -la app; true").to_string();
+            assert!(!result.contains(SECRET), "{} as {:?}: {result}", scene.jail, scene.user);
+            fs::set_permissions(scene.path("project/app"), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+}
+
 /// A project adds secrets of its own.
 #[test]
 fn added_secrets_are_masked() {
