@@ -45,7 +45,7 @@ impl<'a> Spot<'a> {
     }
 
     /// The names below the root of the file system, if they are known.
-    fn from_root(self) -> Option<&'a [&'a str]> {
+    fn in_system(self) -> Option<&'a [&'a str]> {
         match self.base {
             Base::Project => None,
             Base::Inside(_) | Base::Outside => Some(self.names),
@@ -91,7 +91,7 @@ impl Pattern {
 
     fn fits(&self, spot: Spot<'_>, reading: Reading) -> bool {
         match self.start {
-            Start::Root => spot.from_root().is_some_and(|names| fits(&self.names, names, reading)),
+            Start::Root => spot.in_system().is_some_and(|names| fits(&self.names, names, reading)),
             Start::Project => spot.in_project().is_some_and(|names| fits(&self.names, names, reading)),
             Start::Anywhere => fits_anywhere(&self.names, spot.names, reading),
             Start::End => spot
