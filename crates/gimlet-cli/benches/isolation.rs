@@ -68,6 +68,8 @@ async fn jails(root: &Path) {
             found: found.clone(),
             home: None,
             hidden: Vec::new(),
+            secrets: Vec::new(),
+            public: Vec::new(),
             cache: None,
             limits: jail::Limits::default(),
         };

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::file::ConfigFile;
-use super::{Settings, Source, Spot, Standing, needs_trust, read_small, shown};
+use super::{Settings, Source, Spot, Standing, needs_trust, read_inside, read_small, shown};
 use crate::UsageError;
 use crate::options::{Action, ExecutorChoice};
 
@@ -266,10 +266,12 @@ impl Reader<'_> {
             Output::File(name) => {
                 let beside = self.file.source.path().parent().unwrap_or(std::path::Path::new("."));
                 let path = beside.join(&name);
-                let bytes = read_small(&path)?
-                    .ok_or_else(|| self.wrong(&at, &format!("there is no file {}", shown(&path))))?;
                 let foreign = matches!(self.file.source, Source::Project { .. });
-                if foreign && self.settings.trust().standing(&path, &bytes) != Standing::Trusted {
+                let root = &self.settings.root;
+                let read = if foreign { read_inside(root, &path)? } else { read_small(&path)? };
+                let bytes =
+                    read.ok_or_else(|| self.wrong(&at, &format!("there is no file {}", shown(&path))))?;
+                if foreign && self.settings.trust().standing(root, &path, &bytes) != Standing::Trusted {
                     let file = shown(&path);
                     return Err(self
                         .wrong(&at, &format!("{file} belongs to the project and is not trusted"))

@@ -60,7 +60,7 @@ pub struct ConfigFile {
 }
 
 /// Largest file that is read; a configuration is never larger, and a device is no configuration.
-const MAX_BYTES: u64 = 1 << 20;
+pub(super) const MAX_BYTES: u64 = 1 << 20;
 
 /// The bytes of a file that may be absent.
 pub fn read_small(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {

@@ -8,6 +8,7 @@ mod agents;
 mod dotenv;
 mod error;
 mod file;
+mod inside;
 pub mod key;
 mod layers;
 mod models;
@@ -41,6 +42,7 @@ use value::Temperature;
 pub use agents::{AgentEntry, Agents, DEFAULT_AGENT, Placed};
 pub use error::{Failure, UsageError, hint_of};
 pub use file::{ConfigFile, Source, Sourced, line_at, read_small, shown};
+pub use inside::{leads_through_link, read_inside};
 pub use layers::{Origin, Row, Setting, Spot};
 pub use models::NamedModels;
 pub use process::{Home, Process, create};
@@ -115,8 +117,8 @@ impl Settings {
         });
         let mut layers = Layers {
             process: process.clone(),
-            dotenv: read_dotenv(&process.here().join(".env"), &trust, &mut warnings)?,
-            project: read_project(&root.join(PROJECT_FILE), &trust)?,
+            dotenv: read_dotenv(process.here(), &trust, &mut warnings)?,
+            project: read_project(&root, &trust, &mut warnings)?,
             user: read_user(home)?,
             rows: Vec::new(),
         };
@@ -139,7 +141,10 @@ impl Settings {
             temperature: layers.find(&key::MODEL_TEMPERATURE, flags.temperature.map(Temperature))?,
             max_tokens: layers.find(&key::MODEL_MAX_TOKENS, flags.max_tokens)?,
             requests_per_minute: layers.find(&key::MODEL_REQUESTS_PER_MINUTE, None)?,
-            max_steps: layers.get(&key::AGENT_MAX_STEPS, flags.max_steps, limits.max_steps)?,
+            max_steps: match flags.max_steps {
+                Some(steps) => layers.get(&key::AGENT_MAX_STEPS, Some(steps), limits.max_steps)?,
+                None => layers.bound(&key::AGENT_MAX_STEPS, limits.max_steps, &mut warnings)?,
+            },
             max_depth: layers.bound(&key::AGENT_MAX_DEPTH, limits.max_depth, &mut warnings)?,
             max_agents: layers.bound(&key::AGENT_MAX_AGENTS, limits.max_agents, &mut warnings)?,
             plan: layers.get(&key::AGENT_PLAN, flags.plan, Planning::Never)?,
@@ -153,14 +158,22 @@ impl Settings {
                     "http://localhost:6006/v1/traces".parse().context("the default endpoint is broken")?;
                 layers.get(&key::PHOENIX_ENDPOINT, None, default)?
             },
-            validation_chars: layers.get(&key::VALIDATION_MAX_CHARS, None, cut.text_chars)?,
-            validation_lines: layers.get(&key::VALIDATION_MAX_LINES, None, cut.text_lines)?,
-            validation_line_range: layers.get(&key::VALIDATION_MAX_LINE_RANGE, None, page.range)?,
-            truncation_chars: layers.get(&key::TRUNCATION_MAX_CHARS, None, cut.field_chars)?,
-            truncation_lines: layers.get(&key::TRUNCATION_MAX_LINES, None, cut.field_lines)?,
-            truncation_items: layers.get(&key::TRUNCATION_MAX_LIST_ITEMS, None, cut.list_items)?,
+            validation_chars: layers.bound(&key::VALIDATION_MAX_CHARS, cut.text_chars, &mut warnings)?,
+            validation_lines: layers.bound(&key::VALIDATION_MAX_LINES, cut.text_lines, &mut warnings)?,
+            validation_line_range: layers.bound(
+                &key::VALIDATION_MAX_LINE_RANGE,
+                page.range,
+                &mut warnings,
+            )?,
+            truncation_chars: layers.bound(&key::TRUNCATION_MAX_CHARS, cut.field_chars, &mut warnings)?,
+            truncation_lines: layers.bound(&key::TRUNCATION_MAX_LINES, cut.field_lines, &mut warnings)?,
+            truncation_items: layers.bound(&key::TRUNCATION_MAX_LIST_ITEMS, cut.list_items, &mut warnings)?,
             sandbox_image: layers.get(&key::SANDBOX_IMAGE, None, "gimlet-sandbox:latest".to_owned())?,
-            sandbox_timeout: layers.get(&key::SANDBOX_TIMEOUT, None, Bounds::default().computation)?,
+            sandbox_timeout: layers.bound(
+                &key::SANDBOX_TIMEOUT,
+                Bounds::default().computation,
+                &mut warnings,
+            )?,
             sandbox_tests: layers.find(&key::SANDBOX_TESTS, flags.sandbox.validation_tests.clone())?,
             sandbox: flags.sandbox,
             log_level: layers.get(&key::LOG_LEVEL, None, LogLevel::Info)?,
@@ -320,9 +333,14 @@ pub fn needs_trust(spot: &Spot, what: &str) -> UsageError {
         .hint(format!("read it, then `gimlet trust {}`", shown(&spot.path)))
 }
 
-fn read_dotenv(path: &Path, trust: &TrustList, warnings: &mut Vec<String>) -> anyhow::Result<Option<DotEnv>> {
-    let Some(bytes) = read_small(path)? else { return Ok(None) };
-    let trusted = trust.standing(path, &bytes) == Standing::Trusted;
+fn read_dotenv(here: &Path, trust: &TrustList, warnings: &mut Vec<String>) -> anyhow::Result<Option<DotEnv>> {
+    let path = &here.join(".env");
+    if leads_through_link(here, path) {
+        warnings.push(format!("{} is a symbolic link, so its settings are not used", shown(path)));
+        return Ok(None);
+    }
+    let Some(bytes) = read_inside(here, path)? else { return Ok(None) };
+    let trusted = trust.standing(here, path, &bytes) == Standing::Trusted;
     let lines = dotenv::read(&String::from_utf8_lossy(&bytes));
     let keys = secrets::variables()?;
     for line in lines.iter().filter(|line| !line.value.is_empty()) {
@@ -346,10 +364,20 @@ fn read_dotenv(path: &Path, trust: &TrustList, warnings: &mut Vec<String>) -> an
     Ok(Some(DotEnv { path: path.to_owned(), trusted, lines }))
 }
 
-fn read_project(path: &Path, trust: &TrustList) -> anyhow::Result<Option<ConfigFile>> {
-    let Some(bytes) = read_small(path)? else { return Ok(None) };
-    let trusted = trust.standing(path, &bytes) == Standing::Trusted;
-    ConfigFile::new(Source::Project { path: path.to_owned(), trusted }, bytes).map(Some)
+fn read_project(
+    root: &Path,
+    trust: &TrustList,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Option<ConfigFile>> {
+    let path = root.join(PROJECT_FILE);
+    // Its rules for commands hold all the same: they can only tighten.
+    if leads_through_link(root, &path) {
+        warnings.push(format!("{} is a symbolic link, so its settings are not used", shown(&path)));
+        return Ok(None);
+    }
+    let Some(bytes) = read_inside(root, &path)? else { return Ok(None) };
+    let trusted = trust.standing(root, &path, &bytes) == Standing::Trusted;
+    ConfigFile::new(Source::Project { path, trusted }, bytes).map(Some)
 }
 
 fn read_user(home: Option<&Path>) -> anyhow::Result<Option<ConfigFile>> {

@@ -1,4 +1,5 @@
-//! Which project files the user trusts: each by its path and the hash of its bytes, so that a changed file asks again.
+//! Which project files the user trusts: each by its project, its path and the hash of its bytes. A changed file asks
+//! again, and so does the same file in another project, where the programs that it names are others.
 //! The list lives in the data directory, which no tool and no project file can reach.
 
 use std::io::Write;
@@ -23,7 +24,10 @@ pub enum Standing {
 /// A file that was pinned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pin {
-    /// Where it is, links resolved.
+    /// The project, links resolved. Older lists do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
+    /// Where it is: the folder with links resolved, and its name.
     pub path: PathBuf,
     /// SHA-256 of its bytes.
     pub sha256: String,
@@ -52,10 +56,10 @@ impl TrustList {
         Ok(TrustList { file: Some(file), pins })
     }
 
-    /// What the user thinks of these bytes at this path.
-    pub fn standing(&self, path: &Path, bytes: &[u8]) -> Standing {
-        let Ok(path) = path.canonicalize() else { return Standing::Unknown };
-        match self.pins.iter().find(|pin| pin.path == path) {
+    /// What the user thinks of these bytes at this path in a project.
+    pub fn standing(&self, root: &Path, path: &Path, bytes: &[u8]) -> Standing {
+        let Ok(place) = Place::of(root, path) else { return Standing::Unknown };
+        match self.pins.iter().find(|pin| place.is_of(pin)) {
             Some(pin) if pin.sha256 == digest(bytes) => Standing::Trusted,
             Some(_) => Standing::Changed,
             None => Standing::Unknown,
@@ -68,16 +72,20 @@ impl TrustList {
     }
 
     /// Trusts a file with these bytes.
-    pub fn pin(&mut self, path: &Path, bytes: &[u8], time: Timestamp) -> anyhow::Result<()> {
-        let path = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
-        self.pins.retain(|pin| pin.path != path);
-        self.pins.push(Pin { path, sha256: digest(bytes), time });
+    pub fn pin(&mut self, root: &Path, path: &Path, bytes: &[u8], time: Timestamp) -> anyhow::Result<()> {
+        let place = Place::of(root, path).with_context(|| format!("cannot find {}", path.display()))?;
+        self.pins.retain(|pin| !place.is_of(pin));
+        let Place { root, path } = place;
+        self.pins.push(Pin { root: Some(root), path, sha256: digest(bytes), time });
         self.write()
     }
 
-    /// Takes trust away. Says whether there was any. The file itself may be gone already.
-    pub fn revoke(&mut self, path: &Path) -> anyhow::Result<bool> {
-        let path = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+    /// Takes trust away, in every project. Says whether there was any. The file itself may be gone already.
+    pub fn revoke(&mut self, root: &Path, path: &Path) -> anyhow::Result<bool> {
+        let path = match Place::of(root, path) {
+            Ok(place) => place.path,
+            Err(_) => std::path::absolute(path)?,
+        };
         let before = self.pins.len();
         self.pins.retain(|pin| pin.path != path);
         if self.pins.len() == before {
@@ -99,5 +107,29 @@ impl TrustList {
         temporary.as_file().sync_all()?;
         temporary.persist(file).with_context(|| format!("cannot write {}", file.display()))?;
         Ok(())
+    }
+}
+
+/// What a pin is about, beside the bytes.
+struct Place {
+    root: PathBuf,
+    path: PathBuf,
+}
+
+impl Place {
+    /// A file of a project; for one that is not below its root, the folder it lies in counts as the project.
+    fn of(root: &Path, path: &Path) -> std::io::Result<Self> {
+        let absolute = std::path::absolute(path)?;
+        let folder = absolute.parent().unwrap_or(&absolute).canonicalize()?;
+        let path = folder.join(absolute.file_name().unwrap_or_default());
+        let root = root.canonicalize()?;
+        let root = if path.starts_with(&root) { root } else { folder };
+        Ok(Place { root, path })
+    }
+
+    /// Whether a pin is about this file. An older one is about a file at the top of its project.
+    fn is_of(&self, pin: &Pin) -> bool {
+        let root = pin.root.as_deref().or_else(|| pin.path.parent());
+        pin.path == self.path && root == Some(&self.root)
     }
 }

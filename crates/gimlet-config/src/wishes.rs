@@ -30,12 +30,20 @@ pub fn ask_for(path: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Wish>> {
             for key in [
                 &key::MODEL_ID,
                 &key::MODEL_API_BASE,
+                &key::AGENT_MAX_STEPS,
                 &key::AGENT_MAX_DEPTH,
                 &key::AGENT_MAX_AGENTS,
                 &key::MEMORY_EMBEDDINGS,
                 &key::PHOENIX_ENDPOINT,
                 &key::SANDBOX_IMAGE,
                 &key::SANDBOX_TESTS,
+                &key::SANDBOX_TIMEOUT,
+                &key::VALIDATION_MAX_CHARS,
+                &key::VALIDATION_MAX_LINES,
+                &key::VALIDATION_MAX_LINE_RANGE,
+                &key::TRUNCATION_MAX_CHARS,
+                &key::TRUNCATION_MAX_LINES,
+                &key::TRUNCATION_MAX_LIST_ITEMS,
             ] {
                 if let Some((raw, line)) = file.raw(key)? {
                     wishes.extend(wish(key, &raw, line));
@@ -91,6 +99,10 @@ fn wish(key: &key::Key, raw: &Raw, line: usize) -> Option<Wish> {
         "MEMORY_EMBEDDINGS" => format!("has what was remembered read by the model {raw}"),
         "AGENT_MAX_DEPTH" => format!("has agents call agents {raw} deep"),
         "AGENT_MAX_AGENTS" => format!("has up to {raw} agents at work for a task"),
+        "AGENT_MAX_STEPS" | "SANDBOX_TIMEOUT" => format!("sets {} to {raw}", key.path),
+        name if name.starts_with("VALIDATION_MAX_") || name.starts_with("TRUNCATION_MAX_") => {
+            format!("sets {} to {raw}", key.path)
+        }
         "MODEL_ID" => format!("chooses the model {raw}"),
         _ => return None,
     };

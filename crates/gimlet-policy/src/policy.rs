@@ -21,6 +21,7 @@ pub struct Policy {
     user: RuleSet,
     project: RuleSet,
     secrets: Vec<String>,
+    public: Vec<String>,
     /// The shipped names until somebody adds one.
     paths: Cow<'static, PathRules>,
 }
@@ -32,7 +33,8 @@ impl Policy {
             user: RuleSet::default(),
             project: RuleSet::default(),
             secrets: Vec::new(),
-            paths: Cow::Borrowed(&builtin().paths),
+            public: Vec::new(),
+            paths: Cow::Borrowed(PathRules::shipped()),
         }
     }
 
@@ -66,6 +68,8 @@ impl Policy {
         let loaded = rules::load(text, name, author, shape)?;
         loaded.secrets.iter().for_each(|pattern| self.paths.to_mut().add_secret(pattern));
         self.secrets.extend(loaded.secrets.iter().cloned());
+        loaded.public.iter().for_each(|pattern| self.paths.to_mut().lift(pattern));
+        self.public.extend(loaded.public.iter().cloned());
         match author {
             Author::Builtin | Author::User => self.user = self.user.with(loaded.rules.clone()),
             Author::Project => self.project = self.project.with(loaded.rules.clone()),
@@ -83,6 +87,11 @@ impl Policy {
         let [user, shipped, project] = self.sets();
         let structures = builtin().structures.iter().map(|structure| &structure.rule);
         user.iter().chain(shipped.iter()).chain(project.iter()).chain(structures)
+    }
+
+    /// Patterns of files that the user says are no secrets.
+    pub fn public_files(&self) -> &[String] {
+        &self.public
     }
 
     /// Patterns of secret files that users and projects added.

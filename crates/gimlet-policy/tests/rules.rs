@@ -145,7 +145,7 @@ fn names_of_secrets_can_be_asked_by_others() {
         "a/credentials.json",
         ".ssh/x",
     ] {
-        assert!(paths.is_sensitive(Path::new(secret)), "{secret}");
+        assert!(paths.is_secret(Path::new(secret)), "{secret}");
     }
     for public in [
         ".env.example",
@@ -157,7 +157,7 @@ fn names_of_secrets_can_be_asked_by_others() {
         "id_rsa_loader.py",
         "keyboard",
     ] {
-        assert!(!paths.is_sensitive(Path::new(public)), "{public}");
+        assert!(!paths.is_secret(Path::new(public)), "{public}");
     }
     assert_eq!(paths.secrecy(Path::new("/home/x/.netrc")), Secrecy::Credential);
     for protected in [".git/hooks/x", ".git", ".env", "gimlet.toml", "mcp.json", "sub/.git/config"] {

@@ -224,11 +224,14 @@ fn private(process: &Process) -> Vec<PathBuf> {
 fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<JailConfig> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let process = settings.process();
+    let policy = rules::policy(process, root)?;
     Ok(JailConfig {
         helper: jail_helper(&own, root),
         found,
         home: user_home(process),
         hidden: own_files(process).into_iter().chain(jail::system_secrets().iter().cloned()).collect(),
+        secrets: policy.added_secrets().to_vec(),
+        public: policy.public_files().to_vec(),
         cache: cache(process, root),
         limits: limits(&settings.sandbox.jail),
     })

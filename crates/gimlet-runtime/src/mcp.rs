@@ -8,7 +8,9 @@ use std::sync::Arc;
 use gimlet_mcp::config::{Author, Section, ServerConfig, Surroundings, read_json, read_toml, resolve};
 use gimlet_mcp::{Ground, McpError, Reaper, Servers, Voice};
 
-use gimlet_config::{Settings, Source, Standing, UsageError, read_small, shown};
+use gimlet_config::{
+    Settings, Source, Standing, UsageError, leads_through_link, read_inside, read_small, shown,
+};
 
 use crate::isolation;
 use crate::notice::{Notice, Notify};
@@ -39,12 +41,16 @@ pub struct Inert {
 pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
     let mut named = Named::default();
     for file in files {
-        let bytes = read_small(file)?.ok_or_else(|| {
+        // By its name as well: a link in the project that leads out of it is still the project's word.
+        let is_below =
+            |file: std::io::Result<PathBuf>| file.is_ok_and(|file| file.starts_with(&settings.root));
+        let inside = is_below(file.canonicalize()) || is_below(std::path::absolute(file));
+        let read = if inside { read_inside(&settings.root, file)? } else { read_small(file)? };
+        let bytes = read.ok_or_else(|| {
             UsageError::new(format!("there is no file {}", file.display())).hint("--mcp mcp.json")
         })?;
-        let inside = file.canonicalize().is_ok_and(|file| file.starts_with(&settings.root));
         let author = if inside { Author::Project } else { Author::User };
-        if inside && settings.trust().standing(file, &bytes) != Standing::Trusted {
+        if inside && settings.trust().standing(&settings.root, file, &bytes) != Standing::Trusted {
             return Err(UsageError::new(format!(
                 "{} belongs to the project and is not trusted",
                 shown(file)
@@ -65,8 +71,13 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
         }
     }
     for file in PROJECT_FILES.iter().map(|name| settings.root.join(name)) {
-        let Some(bytes) = read_small(&file)? else { continue };
-        match settings.trust().standing(&file, &bytes) {
+        if leads_through_link(&settings.root, &file) {
+            let name = shown(&file);
+            named.warnings.push(format!("{name} is a symbolic link, so its MCP servers are not used"));
+            continue;
+        }
+        let Some(bytes) = read_inside(&settings.root, &file)? else { continue };
+        match settings.trust().standing(&settings.root, &file, &bytes) {
             Standing::Trusted => named.add(settings, &file, &section(&file, &bytes)?, Author::Project)?,
             // A broken file that nobody trusts is nobody's problem.
             Standing::Changed | Standing::Unknown => {

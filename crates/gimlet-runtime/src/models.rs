@@ -44,6 +44,11 @@ pub async fn chosen(settings: &Settings) -> anyhow::Result<Found> {
     let named = settings.named_models()?;
     let Some(setting) = &settings.model_id else { return best(settings, &named).await };
     if let Some(spot) = setting.origin.untrusted()
+        && setting.value.trim().starts_with("scripted/")
+    {
+        return Err(needs_trust(spot, "has a file of replies stand in for the model").into());
+    }
+    if let Some(spot) = setting.origin.untrusted()
         && settings.api_base()?.is_none()
         && is_hosted(&setting.value, &named)
     {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gimlet::Env;
 use gimlet::approval::Approver;
+use gimlet::command::Confinement;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
 use gimlet::guard::Redactor;
 use gimlet::store::Store;
@@ -24,7 +25,11 @@ use crate::{memory, rules, trace};
 /// A folder as tools see it: without secrets, those that the policy adds included, and without Gimlet's own home.
 pub fn root(process: &Process, path: &Path, policy: &gimlet_policy::Policy) -> anyhow::Result<Root> {
     let hidden: Vec<PathBuf> = process.home().map(|home| home.path().to_owned()).into_iter().collect();
-    let rules = Rules { sensitive: policy.added_secrets().to_vec(), ..Rules::default() };
+    let rules = Rules {
+        sensitive: policy.added_secrets().to_vec(),
+        not_sensitive: policy.public_files().to_vec(),
+        ..Rules::default()
+    };
     Root::with_rules(path, &rules, &hidden).map_err(|error| UsageError::new(error.to_string()).into())
 }
 
@@ -204,6 +209,10 @@ impl Project {
             truncation: self.bounds.truncation.clone(),
             warnings: self.isolation.missing.clone().into_iter().collect(),
             root: self.path.display().to_string(),
+            confinement: match self.isolation.jail() {
+                Jail::Active => Confinement::Jailed,
+                Jail::Absent => Confinement::None,
+            },
             version: env!("CARGO_PKG_VERSION").into(),
             cancel,
             ..Env::default()

@@ -49,6 +49,17 @@ impl FileStore {
     }
 }
 
+impl FileStore {
+    /// The same for somebody who works in one folder: `last` is the last run of that folder. Blocks on files.
+    pub fn resolve_in(&self, text: &str, root: &str) -> Result<RunId, FindError> {
+        if text != "last" {
+            return self.resolve(text);
+        }
+        let runs = self.list(usize::MAX)?;
+        runs.into_iter().find(|run| run.root == root).map(|run| run.id).ok_or(FindError::NoRuns)
+    }
+}
+
 fn list(candidates: &[RunId]) -> String {
     let shown = 5;
     let mut text = candidates.iter().take(shown).map(RunId::as_str).collect::<Vec<_>>().join(", ");

@@ -91,7 +91,7 @@ impl Kit {
             tool(ApplyPatch { root: root.clone(), patches: patches.clone(), validator: validator.clone() }),
             tool(EditFile { root: root.clone(), patches: patches.clone(), validator: validator.clone() }),
             tool(RunCmd { shell: shell.clone() }),
-            tool(RunTests { shell }),
+            tool(RunTests::new(shell)),
         ]
     }
 }

@@ -31,6 +31,7 @@ pub mod search_code;
 pub mod show_patch;
 
 mod blocking;
+mod ignored;
 mod kit;
 mod lines;
 mod query;

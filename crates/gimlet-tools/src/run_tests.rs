@@ -1,5 +1,7 @@
 //! `run_tests`: the project's tests, by the command its files suggest.
 
+use std::sync::{Arc, OnceLock};
+
 use gimlet::command::Permission;
 use gimlet::effect::Effect;
 use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
@@ -14,8 +16,27 @@ use crate::run_cmd::{Output, Shell, checked, effects, manner, preview, run, tell
 /// The tool.
 #[derive(Clone)]
 pub struct RunTests {
-    /// How.
-    pub shell: Shell,
+    shell: Shell,
+    /// The guess that was stated first. What runs is what was approved, whatever the project has become since.
+    stated: Arc<OnceLock<&'static str>>,
+}
+
+impl RunTests {
+    /// The tool, with how commands run.
+    pub fn new(shell: Shell) -> Self {
+        RunTests { shell, stated: Arc::default() }
+    }
+
+    fn command(&self, input: &Input) -> Result<String, ToolError> {
+        let given = input.test_cmd.as_deref().is_some_and(|cmd| !cmd.trim().is_empty());
+        if given {
+            return command(&self.shell.root, input);
+        }
+        match self.stated.get().copied().or_else(|| guess(&self.shell.root)) {
+            Some(guessed) => Ok((*self.stated.get_or_init(|| guessed)).to_owned()),
+            None => command(&self.shell.root, input),
+        }
+    }
 }
 
 /// Run the project's tests and return the exit code and the end of their output.
@@ -47,15 +68,15 @@ impl TypedTool for RunTests {
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
-        effects(&self.shell, &command(&self.shell.root, input)?, &input.permissions)
+        effects(&self.shell, &self.command(input)?, &input.permissions)
     }
 
     fn preview(&self, input: &Input) -> Option<String> {
-        Some(preview(&self.shell, &command(&self.shell.root, input).ok()?, &input.permissions))
+        Some(preview(&self.shell, &self.command(input).ok()?, &input.permissions))
     }
 
     async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
-        let command = command(&self.shell.root, &input)?;
+        let command = self.command(&input)?;
         let output = run(&self.shell, &command, input.timeout, &input.permissions, &cx.cancel).await?;
         tell_missing(&output, cx).await;
         Ok(output)
@@ -166,5 +187,24 @@ mod tests {
         for cmd in [None, Some("  ")] {
             assert!(command(&root, &input(cmd)).unwrap_err().to_string().starts_with(code::NO_TESTS_FOUND));
         }
+    }
+
+    /// Approved is `make test`; what the project looks like when it runs does not matter any more.
+    #[test]
+    fn finding_09_the_command_is_fixed_when_effects_are_stated() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::write(temp.path().join("Makefile"), "test:\n\ttrue\n").unwrap();
+        let shell = Shell {
+            root: Root::open(temp.path()).unwrap(),
+            environment: gimlet::command::Environment::allowed(Vec::<(String, String)>::new()),
+            runner: Arc::new(crate::command::HostRunner),
+            permissions: gimlet::command::Permissions::default(),
+        };
+        let tool = RunTests::new(shell);
+        let input = Input { test_cmd: None, timeout: 1, permissions: Vec::new() };
+        let stated = tool.effects(&input).unwrap();
+        std::fs::write(temp.path().join("package.json"), r#"{"scripts":{"test":"evil"}}"#).unwrap();
+        assert_eq!(tool.command(&input).unwrap(), "make test");
+        assert_eq!(tool.effects(&input).unwrap(), stated);
     }
 }

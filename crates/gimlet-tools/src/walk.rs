@@ -9,13 +9,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use gimlet::paths::list::HIDDEN;
 use gimlet::tool::{ToolError, code as core};
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{WalkBuilder, WalkState};
 
 use crate::blocking::cancelled;
 use crate::code;
-use crate::root::{Root, SKIPPED_FOLDERS};
+use crate::ignored::Trap;
+use crate::root::Root;
 
 /// Which files are meant, as a model writes it: `*.py` in any folder, `src/*.py` only there, `src` all below it.
 #[derive(Debug, Clone)]
@@ -82,18 +84,54 @@ pub(crate) fn files(
     // Ignore files above the root count only where a repository reaches down to it; any other is not about this project.
     let inside_repository = !root.path().join(".git").exists()
         && root.path().ancestors().skip(1).any(|folder| folder.join(".git").exists());
+    let trap = Trap::new(root.path());
+    let above = root.path().ancestors().skip(1).take_while(|_| inside_repository);
+    if !trap.is_set_in(root.path()) && !above.into_iter().any(|folder| trap.is_set_in(folder)) {
+        let found = walk(root, glob, stop, Ignoring::As { inside_repository, trap: &trap })?;
+        if !trap.was_met() {
+            return Ok(found);
+        }
+    }
+    walk(root, glob, stop, Ignoring::Nothing)
+}
+
+/// Whether ignore files count.
+#[derive(Clone, Copy)]
+enum Ignoring<'a> {
+    /// They do, unless one is met that must not be read.
+    As { inside_repository: bool, trap: &'a Trap },
+    /// None is read.
+    Nothing,
+}
+
+fn walk(
+    root: &Root,
+    glob: &FileGlob,
+    stop: &(dyn Fn() -> bool + Sync),
+    ignoring: Ignoring<'_>,
+) -> Result<Vec<PathBuf>, ToolError> {
     let shown = root.clone();
-    let walker = WalkBuilder::new(root.path())
+    let mut builder = WalkBuilder::new(root.path());
+    let trap = match ignoring {
+        Ignoring::As { inside_repository, trap } => {
+            builder.parents(inside_repository).require_git(inside_repository);
+            Some(trap.clone())
+        }
+        Ignoring::Nothing => {
+            builder.parents(false).ignore(false).git_ignore(false).git_exclude(false);
+            None
+        }
+    };
+    let walker = builder
         .hidden(!glob.hidden)
-        .parents(inside_repository)
-        .require_git(inside_repository)
         .git_global(false)
         .follow_links(false)
         .filter_entry(move |entry| {
             entry.depth() == 0
-                || (entry.file_name() != ".git"
-                    && !SKIPPED_FOLDERS.iter().any(|name| entry.file_name() == *name)
-                    && below(&shown, entry.path()).is_some_and(|path| shown.may_show_entry(path)))
+                || (!HIDDEN.iter().any(|name| entry.file_name() == *name)
+                    && below(&shown, entry.path()).is_some_and(|path| shown.may_show_entry(path))
+                    && !(entry.file_type().is_some_and(|kind| kind.is_dir())
+                        && trap.as_ref().is_some_and(|trap| trap.is_set_in(entry.path()))))
         })
         .build_parallel();
     let all = Mutex::new(Vec::new());

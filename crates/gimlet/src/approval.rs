@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::command::Confinement;
 use crate::digest::digest_json;
 use crate::effect::Effect;
 use crate::event::agents_of;
@@ -66,9 +67,19 @@ impl Asking {
     }
 }
 
-/// The hash a grant is bound to.
-pub fn binding(tool: &str, effects: &[Effect], root: &str) -> String {
-    digest_json(&serde_json::json!({ "tool": tool, "effects": effects, "root": root }))
+/// The hash a grant is bound to. A command that nothing confines is another one than the same command in a jail: whoever
+/// agreed to the second has not agreed to the first.
+pub fn binding(tool: &str, effects: &[Effect], root: &str, confinement: Confinement) -> String {
+    let runs = effects.iter().any(|effect| matches!(effect, Effect::Run { .. }));
+    let bound = match (confinement, runs) {
+        (Confinement::None, true) => {
+            serde_json::json!({ "tool": tool, "effects": effects, "root": root, "confinement": "none" })
+        }
+        (Confinement::None, false) | (Confinement::Jailed, _) => {
+            serde_json::json!({ "tool": tool, "effects": effects, "root": root })
+        }
+    };
+    digest_json(&bound)
 }
 
 /// A person's answer.

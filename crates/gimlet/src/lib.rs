@@ -123,6 +123,7 @@ pub mod model;
 mod output;
 pub mod parse;
 pub mod patch;
+pub mod paths;
 pub mod plan;
 pub mod prompt;
 pub mod run;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use gimlet::approval::binding;
+use gimlet::command::Confinement;
 use gimlet::effect::{Effect, Verdict};
 use gimlet_runtime::parts::policy::{Author, Jail, Report, Rule, Say};
 use gimlet_runtime::parts::store::{Grant, Reach};
@@ -35,7 +36,7 @@ pub(crate) fn policy(command: PolicyCommand) -> anyhow::Result<ExitStatus> {
 fn check(project: &Project, command: &str, jail: Jail, json: bool) -> anyhow::Result<ExitStatus> {
     let mut report = project.policy().check(command, &project.command_context(jail));
     if matches!(report.verdict, Verdict::Ask(_))
-        && let Some(grant) = always(project, command)?
+        && let Some(grant) = always(project, command, jail)?
     {
         report = Report {
             verdict: Verdict::Allow,
@@ -53,10 +54,14 @@ fn check(project: &Project, command: &str, jail: Jail, json: bool) -> anyhow::Re
 }
 
 /// The standing yes that a command has here.
-fn always(project: &Project, command: &str) -> anyhow::Result<Option<Grant>> {
+fn always(project: &Project, command: &str, jail: Jail) -> anyhow::Result<Option<Grant>> {
     let effects = [Effect::Run { command: command.to_owned(), cwd: "".into() }];
     let root = project.path().display().to_string();
-    let bindings = COMMAND_TOOLS.map(|tool| binding(tool, &effects, &root));
+    let confinement = match jail {
+        Jail::Active => Confinement::Jailed,
+        Jail::Absent => Confinement::None,
+    };
+    let bindings = COMMAND_TOOLS.map(|tool| binding(tool, &effects, &root, confinement));
     Ok(standing()?.into_iter().find(|grant| bindings.contains(&grant.request.binding)))
 }
 

@@ -12,7 +12,9 @@ use crate::args::TrustArgs;
 use crate::exit::{ExitStatus, UsageError};
 use crate::show::{agreed, clip};
 use crate::style::{BOLD, DIM, GOOD, WARNING};
-use gimlet_runtime::config::{PROJECT_FILE, Standing, TrustList, ask_for, read_small, shown};
+use gimlet_runtime::config::{
+    PROJECT_FILE, Pin, Standing, TrustList, ask_for, read_inside, read_small, shown,
+};
 
 /// Files of a project that may ask for more than harmless settings.
 const FILES: &[&str] = &[PROJECT_FILE, ".env", "mcp.json", ".mcp.json"];
@@ -26,9 +28,10 @@ pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
     if args.revoke {
         return revoke(&mut list, args);
     }
+    let root = args.root.folder().canonicalize()?;
     let files = match &args.file {
         Some(file) => vec![file.clone()],
-        None => FILES.iter().map(|name| args.root.folder().join(name)).filter(|path| path.exists()).collect(),
+        None => FILES.iter().map(|name| root.join(name)).filter(|path| path.exists()).collect(),
     };
     if files.is_empty() {
         return Err(UsageError::new("the project has no file that could be trusted")
@@ -37,7 +40,7 @@ pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
     }
     let mut status = ExitStatus::Success;
     for file in &files {
-        if !offer(&mut list, file, args.yes)? {
+        if !offer(&mut list, &root, file, args.yes)? {
             status = ExitStatus::Failure;
         }
     }
@@ -45,13 +48,13 @@ pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Shows a file's wishes and pins it. Says whether it is trusted now.
-fn offer(list: &mut TrustList, path: &Path, yes: bool) -> anyhow::Result<bool> {
-    let Some(bytes) = read_small(path)? else {
+fn offer(list: &mut TrustList, root: &Path, path: &Path, yes: bool) -> anyhow::Result<bool> {
+    let Some(bytes) = read_inside(root, path)? else {
         return Err(UsageError::new(format!("there is no file {}", path.display())).into());
     };
     let mut err = anstream::stderr().lock();
     let name = shown(&path.canonicalize()?);
-    match list.standing(path, &bytes) {
+    match list.standing(root, path, &bytes) {
         Standing::Trusted => {
             writeln!(err, "{name} is trusted already")?;
             return Ok(true);
@@ -68,28 +71,31 @@ fn offer(list: &mut TrustList, path: &Path, yes: bool) -> anyhow::Result<bool> {
     for wish in wishes {
         writeln!(err, "  {DIM}line {}{DIM:#} {}", wish.line, clip(&wish.what, 200))?;
     }
-    if !yes
-        && std::io::stdin().is_terminal()
-        && std::io::stderr().is_terminal()
-        && !agreed(&mut err, "  trust it?")?
-    {
+    let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if !yes && !can_ask {
+        return Err(UsageError::new(format!("{name} is not trusted: there is no terminal to ask on"))
+            .hint("read the file, then run the same command with --yes")
+            .into());
+    }
+    if !yes && !agreed(&mut err, "  trust it?")? {
         writeln!(err, "{name} is not trusted")?;
         return Ok(false);
     }
-    list.pin(path, &bytes, Timestamp::now())?;
+    list.pin(root, path, &bytes, Timestamp::now())?;
     writeln!(err, "{GOOD}trusted{GOOD:#} {name} as it is now")?;
     writeln!(err, "{DIM}a change to it asks again; `gimlet trust --revoke {name}` takes it back{DIM:#}")?;
     Ok(true)
 }
 
 fn revoke(list: &mut TrustList, args: &TrustArgs) -> anyhow::Result<ExitStatus> {
+    let root = args.root.folder().canonicalize()?;
     let files: Vec<PathBuf> = match &args.file {
         Some(file) => vec![file.clone()],
-        None => FILES.iter().map(|name| args.root.folder().join(name)).collect(),
+        None => FILES.iter().map(|name| root.join(name)).collect(),
     };
     let mut found = false;
     for file in &files {
-        if list.revoke(file)? {
+        if list.revoke(&root, file)? {
             found = true;
             writeln!(anstream::stderr(), "{} is not trusted any more", file.display())?;
         }
@@ -100,10 +106,15 @@ fn revoke(list: &mut TrustList, args: &TrustArgs) -> anyhow::Result<ExitStatus> 
     Err(UsageError::new("none of it was trusted").hint("see `gimlet trust --list`").into())
 }
 
+/// The project a pin is about; an older one is about a file at the top of its project.
+fn root_of(pin: &Pin) -> &Path {
+    pin.root.as_deref().or_else(|| pin.path.parent()).unwrap_or(&pin.path)
+}
+
 fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
     let mut out = anstream::stdout().lock();
-    let standing = |path: &Path| match read_small(path) {
-        Ok(Some(bytes)) => match list.standing(path, &bytes) {
+    let standing = |pin: &Pin| match read_small(&pin.path) {
+        Ok(Some(bytes)) => match list.standing(root_of(pin), &pin.path, &bytes) {
             Standing::Trusted => "trusted",
             Standing::Changed | Standing::Unknown => "changed",
         },
@@ -113,7 +124,7 @@ fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
         let rows: Vec<_> = list
             .pins()
             .iter()
-            .map(|pin| json!({ "path": pin.path, "sha256": pin.sha256, "time": pin.time, "state": standing(&pin.path) }))
+            .map(|pin| json!({ "root": pin.root, "path": pin.path, "sha256": pin.sha256, "time": pin.time, "state": standing(pin) }))
             .collect();
         writeln!(out, "{}", json!(rows))?;
         return Ok(ExitStatus::Success);
@@ -122,7 +133,7 @@ fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
         writeln!(anstream::stderr(), "nothing is trusted")?;
     }
     for pin in list.pins() {
-        let (style, word) = match standing(&pin.path) {
+        let (style, word) = match standing(pin) {
             "trusted" => (GOOD, "trusted"),
             other => (WARNING, other),
         };

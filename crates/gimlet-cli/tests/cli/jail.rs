@@ -1,5 +1,6 @@
 //! The jail around commands, through the real binary: each mechanism, and where the tests run as root also as nobody.
 
+mod masked;
 mod planted;
 
 use std::fs;
@@ -60,6 +61,13 @@ impl Scene {
             give(scene.folder.path(), user);
         }
         scene
+    }
+
+    /// Gives everything to the scene's user.
+    pub(crate) fn own(&self) {
+        if let Some(user) = self.user {
+            give(self.folder.path(), user);
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

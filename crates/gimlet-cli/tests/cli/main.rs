@@ -22,6 +22,7 @@ mod jail_kernel;
 mod kill;
 mod mcp;
 mod memory;
+mod paths;
 mod plan;
 mod policy;
 mod pty;

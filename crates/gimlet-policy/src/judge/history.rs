@@ -82,7 +82,12 @@ impl Judge<'_> {
             return None;
         }
         let public = |word: &Word| {
-            let secrecy = |text: &str| self.policy.paths().secrecy_of(&[text], paths::Reading::Match);
+            let secrecy = |text: &str| {
+                self.policy.paths().secrecy_at(
+                    paths::Spot { names: &[text], base: paths::Base::Project },
+                    paths::Reading::Match,
+                )
+            };
             alternatives(&word.text).iter().all(|text| secrecy(text) == Secrecy::Public)
         };
         if !sorted.patterns.is_empty() && sorted.patterns.iter().all(public) {

@@ -50,7 +50,7 @@ impl Judge<'_> {
         }
         match purpose {
             Use::Name | Use::List => {}
-            Use::Read => match rules.secrecy_of(path, reading) {
+            Use::Read => match rules.secrecy_at(paths::spot(path, &self.root), reading) {
                 Secrecy::Public => {}
                 Secrecy::Possible => found.push(self.found(Structural::MaybeSecret, &word.text)),
                 Secrecy::Secret | Secrecy::Credential => {
@@ -61,7 +61,7 @@ impl Judge<'_> {
                 if rules.is_device(path, reading) {
                     found.push(self.found(Structural::WritesDevice, &word.text));
                 }
-                if rules.is_protected_at(path, reading) {
+                if rules.is_protected_at(paths::spot(path, &self.root), reading) {
                     found.push(self.found(Structural::WritesProtected, &word.text));
                 }
             }

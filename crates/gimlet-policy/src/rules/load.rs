@@ -111,6 +111,8 @@ pub(crate) enum Expected {
 pub(crate) struct Loaded {
     pub(crate) rules: RuleSet,
     pub(crate) secrets: Vec<String>,
+    /// Files that the user says are no secrets.
+    pub(crate) public: Vec<String>,
     pub(crate) examples: Vec<Example>,
     pub(crate) source: NamedSource<String>,
 }
@@ -127,6 +129,8 @@ struct RawSettings {
 struct RawFile {
     #[serde(default)]
     secrets: Vec<String>,
+    #[serde(default)]
+    public: Vec<Spanned<String>>,
     #[serde(default)]
     rule: Vec<RawRule>,
 }
@@ -312,6 +316,15 @@ pub(crate) fn load(text: &str, name: &str, author: Author, shape: Shape) -> Resu
         Shape::Settings => parse::<RawSettings>(text, name, &source)?.policy,
     };
     let file = File { name, source, author };
+    if let (Author::Project, Some(pattern)) = (author, raw.public.first()) {
+        return Err(Box::new(RulesError::Syntax {
+            name: name.to_owned(),
+            message: "a project cannot say that files are no secrets; only your own settings can".to_owned(),
+            source_code: file.source,
+            span: pattern.span().into(),
+        }));
+    }
     let (rules, examples) = file.rules(raw.rule)?;
-    Ok(Loaded { rules: RuleSet::new(rules), secrets: raw.secrets, examples, source: file.source })
+    let public = texts(&raw.public);
+    Ok(Loaded { rules: RuleSet::new(rules), secrets: raw.secrets, public, examples, source: file.source })
 }

@@ -11,7 +11,6 @@ use super::index::Index;
 use super::load::{File, Loaded, RawRule, RulesError, examples, parse, texts};
 use super::{Author, Rule, RuleSet, Say};
 use crate::glob;
-use crate::paths::PathRules;
 use crate::shell::{Certainty, Word};
 
 /// The shipped rules, in the order in which they are asked: what only looks, what runs code of the project, the rest.
@@ -104,7 +103,6 @@ pub(crate) struct Builtin {
     wrappers: Vec<Wrapper>,
     aliases: Vec<Alias>,
     pub(crate) lists: Lists,
-    pub(crate) paths: PathRules,
     /// Which lists, in the order of [`Lists::of_programs`], and which wrappers may be about a program.
     listed: Index,
     wrapping: Index,
@@ -159,7 +157,6 @@ impl Builtin {
 #[serde(deny_unknown_fields)]
 struct RawShipped {
     lists: Lists,
-    paths: PathRules,
     structure: Vec<RawStructure>,
     wrapper: Vec<RawWrapper>,
     alias: Vec<Alias>,
@@ -249,12 +246,17 @@ fn load_shipped() -> Result<Builtin, Box<RulesError>> {
         };
         structures.push(Structure { rule });
     }
-    let loaded =
-        Loaded { rules: RuleSet::new(rules), secrets: Vec::new(), examples: all, source: file.source };
+    let loaded = Loaded {
+        rules: RuleSet::new(rules),
+        secrets: Vec::new(),
+        public: Vec::new(),
+        examples: all,
+        source: file.source,
+    };
     let listed = Index::new(raw.lists.of_programs().into_iter());
     let wrapping = Index::new(wrappers.iter().map(|wrapper: &Wrapper| wrapper.program.as_slice()));
-    let (aliases, lists, paths) = (raw.alias, raw.lists, raw.paths);
-    Ok(Builtin { loaded, structures, wrappers, aliases, lists, paths, listed, wrapping })
+    let (aliases, lists) = (raw.alias, raw.lists);
+    Ok(Builtin { loaded, structures, wrappers, aliases, lists, listed, wrapping })
 }
 
 /// The shipped rules, read once.

@@ -39,6 +39,8 @@ const NO_ACCESS: &[&str] = &[
     "os error 13",
     "os error 30",
 ];
+/// What they say when it could be read and not be written.
+const READ_ONLY: &[&str] = &["read-only file system", "erofs", "os error 30"];
 /// What they say when they would take away what a mount stands on.
 const BUSY: &[&str] = &["device or resource busy", "ebusy", "os error 16"];
 /// What they say when it is not even seen.
@@ -87,7 +89,19 @@ fn lacked(scene: &Scene<'_>, kept: &[PathBuf], line: &str) -> Option<Permission>
     if scene.order.permissions.network == Network::Blocked && says(NO_NETWORK) {
         return Some(Permission::Network);
     }
-    let paths = paths(&scene.order.cwd, line);
+    let mut paths = paths(&scene.order.cwd, line);
+    // A secret file is closed on purpose: no permission is to be asked for to read it.
+    let writes = says(READ_ONLY)
+        || takes_away(&lower)
+        || ["create", "creating", "write", "writing"].iter().any(|word| has_words(&lower, word));
+    if !paths.is_empty() && says(NO_ACCESS) && !writes {
+        let rules = scene.order.rules();
+        let is_secret = |path: &PathBuf| {
+            path.strip_prefix(&scene.order.root)
+                .is_ok_and(|inside| !inside.starts_with(".git") && rules.is_secret(inside))
+        };
+        paths.retain(|path| !is_secret(path));
+    }
     let is_jailed = scene.order.permissions.profile != Profile::Unrestricted;
     let is_kept = |path: &PathBuf| kept.iter().any(|kept| path.starts_with(kept));
     let is_fixed = |path: &PathBuf| says(BUSY) && path.starts_with(&scene.order.root);
@@ -214,6 +228,8 @@ mod tests {
             cwd: "/srv/project".into(),
             home: Some("/home/me".into()),
             hidden: Vec::new(),
+            secrets: Vec::new(),
+            public: Vec::new(),
             read: vec!["/home/me/.cargo/bin".into()],
             write: Vec::new(),
             cache: None,

@@ -6,10 +6,12 @@
 mod blame;
 mod detect;
 pub mod helper;
+mod masks;
 mod modules;
 mod order;
 mod places;
 mod runner;
+mod urls;
 
 pub use detect::{Found, Mechanism, NoJail, Outside, Wanted, check_root, detect};
 pub use order::Limits;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use gimlet::command::Permissions;
+use gimlet::paths::PathRules;
 use serde::{Deserialize, Serialize};
 
 use super::detect::{Mechanism, Outside};
@@ -35,6 +36,10 @@ pub(crate) struct Order {
     pub(crate) home: Option<PathBuf>,
     /// Folders that nothing may reach, wherever they are.
     pub(crate) hidden: Vec<PathBuf>,
+    /// Patterns of secret files beyond the shipped list.
+    pub(crate) secrets: Vec<String>,
+    /// Patterns of files that are no secrets, whatever the shipped list says.
+    pub(crate) public: Vec<String>,
     /// What can be read beside the system and the project: the toolchain.
     pub(crate) read: Vec<PathBuf>,
     /// What can be changed beside the project.
@@ -45,6 +50,16 @@ pub(crate) struct Order {
     pub(crate) unset: Vec<String>,
     pub(crate) permissions: Permissions,
     pub(crate) limits: Limits,
+}
+
+impl Order {
+    /// The list of path rules in force.
+    pub(crate) fn rules(&self) -> PathRules {
+        let mut rules = PathRules::default();
+        self.secrets.iter().for_each(|pattern| rules.add_secret(pattern));
+        self.public.iter().for_each(|pattern| rules.lift(pattern));
+        rules
+    }
 }
 
 /// What a command and all it starts may use together.

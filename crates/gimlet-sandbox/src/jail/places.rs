@@ -98,8 +98,6 @@ const PROGRAMS: &[&str] = &[
 /// Sockets in these folders have somebody else do things, and reach the network.
 pub(crate) const DAEMONS: &[&str] = &["/nix/var/nix/daemon-socket"];
 
-/// Files of the project that no command writes. One with a `HEAD` could be made a repository of which it is the `.git`.
-const PROTECTED: &[&str] = &[".env", ".gitmodules", ".mcp.json", "HEAD", "gimlet.toml", "mcp.json"];
 /// Files of the system that are for root's eyes, below folders that are not.
 const SECRET: &[&str] = &[
     "/etc/NetworkManager/system-connections",
@@ -201,6 +199,12 @@ pub(crate) fn protected(order: &Order) -> Vec<PathBuf> {
     found
 }
 
+/// Files at the top of a project that the list of path rules protects. Git's folder is looked at in detail instead.
+fn protected_names() -> impl Iterator<Item = &'static str> {
+    let names = gimlet::paths::list::PROTECTED.iter().map(|name| name.trim_start_matches("./"));
+    names.filter(|name| !name.contains('/'))
+}
+
 /// What no permission but that to leave the jail opens: a git command that was agreed to still plants no program and no
 /// setting that would run one. Where there is a link, also what is read in its place.
 pub(crate) fn kept(root: &Path) -> Vec<PathBuf> {
@@ -213,7 +217,7 @@ pub(crate) fn kept(root: &Path) -> Vec<PathBuf> {
     };
     let modules: Vec<PathBuf> = repositories(root).into_iter().map(|module| module.join(".git")).collect();
     folders.extend(modules.iter().filter(|git| is_folder(git)).cloned());
-    let mut found: Vec<PathBuf> = PROTECTED.iter().map(|name| root.join(name)).chain(modules).collect();
+    let mut found: Vec<PathBuf> = protected_names().map(|name| root.join(name)).chain(modules).collect();
     for folder in folders.iter().flat_map(|folder| with_parts(folder)) {
         found.extend(GIT_SETTINGS.iter().map(|name| folder.join(name)));
     }

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -17,9 +18,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::blame::{self, Scene};
 use super::detect::Found;
-use super::helper;
+use super::helper::{self, Watched};
 use super::order::{self, Errand, Limits, Order};
 use super::places;
+
+/// How often, and how long in between, protected files are looked at after a command before they count as changed.
+const SETTLE_TRIES: u32 = 20;
+const SETTLE_PAUSE: Duration = Duration::from_millis(50);
 
 /// How to start the helper.
 #[derive(Debug, Clone)]
@@ -41,6 +46,10 @@ pub struct JailConfig {
     pub home: Option<PathBuf>,
     /// Folders that nothing may reach, wherever they are.
     pub hidden: Vec<PathBuf>,
+    /// Patterns of secret files beyond the shipped list.
+    pub secrets: Vec<String>,
+    /// Patterns of files that are no secrets, whatever the shipped list says.
+    pub public: Vec<String>,
     /// A folder for what the project's tools want to keep between commands; made when it is needed.
     pub cache: Option<PathBuf>,
     /// What a command may use.
@@ -54,13 +63,15 @@ pub struct JailedRunner {
     name: String,
     /// Whether what killed helpers have left was looked for; once is enough.
     swept: AtomicBool,
+    /// What a command changed and nothing could restore. No command runs until it is as it was.
+    unclean: Mutex<Option<Watched>>,
 }
 
 impl JailedRunner {
     /// A runner that starts the jail by `inner`.
     pub fn new(config: JailConfig, inner: Arc<dyn CommandRunner>) -> Self {
         let name = config.found.mechanism.name().to_owned();
-        JailedRunner { config, inner, name, swept: AtomicBool::new(false) }
+        JailedRunner { config, inner, name, swept: AtomicBool::new(false), unclean: Mutex::new(None) }
     }
 
     /// The jail of a command.
@@ -84,6 +95,8 @@ impl JailedRunner {
             cwd: command.cwd.clone(),
             home: config.home.clone(),
             hidden: config.hidden.clone(),
+            secrets: config.secrets.clone(),
+            public: config.public.clone(),
             read,
             write,
             unset: unset(command),
@@ -118,6 +131,38 @@ impl JailedRunner {
         is_first.then(|| tokio::task::spawn_blocking(move || helper::sweep(&temporary)))
     }
 
+    /// Refuses while something of the project is not as it must be.
+    fn check_clean(&self) -> io::Result<()> {
+        let mut unclean = self.unclean.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watched) = unclean.take() {
+            watched.restore();
+            let left = watched.changed();
+            if !left.is_empty() {
+                *unclean = Some(watched);
+                return Err(refusal(&left));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether protected files are as they were. The helper restores them, unless it was killed.
+    async fn settle(&self, watched: Watched) -> io::Result<()> {
+        for _ in 0..SETTLE_TRIES {
+            if watched.changed().is_empty() {
+                return Ok(());
+            }
+            // A helper that was stopped may still be at it.
+            tokio::time::sleep(SETTLE_PAUSE).await;
+        }
+        watched.restore();
+        let left = watched.changed();
+        if left.is_empty() {
+            return Ok(());
+        }
+        *self.unclean.lock().unwrap_or_else(PoisonError::into_inner) = Some(watched);
+        Err(refusal(&left))
+    }
+
     /// What is said about a command's surroundings.
     fn isolation(&self, permissions: Permissions) -> String {
         let profile = match permissions.profile {
@@ -149,13 +194,17 @@ impl CommandRunner for JailedRunner {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, io::Result<Finished>> {
         async move {
+            self.check_clean()?;
             if command.permissions.profile == Profile::Unrestricted {
                 return self.inner.run(command, cancel).await;
             }
             let order = self.order(command);
             let word = word();
             let sweeping = self.sweep(command);
-            let mut finished = self.inner.run(&self.jailed(command, &order, &word)?, cancel).await?;
+            let watched = Watched::before(&order)?;
+            let finished = self.inner.run(&self.jailed(command, &order, &word)?, cancel).await;
+            self.settle(watched).await?;
+            let mut finished = finished?;
             if let Some(sweeping) = sweeping {
                 // Whatever becomes of it, the command has run.
                 let _ = sweeping.await;
@@ -173,6 +222,15 @@ impl CommandRunner for JailedRunner {
         }
         .boxed()
     }
+}
+
+fn refusal(left: &[PathBuf]) -> io::Error {
+    let names: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
+    io::Error::other(format!(
+        "a command changed files that no command may change, and they cannot be restored: {}. No command runs until they \
+         are removed or as they were; do not use git in this project before that.",
+        names.join(", ")
+    ))
 }
 
 /// A word that no command can guess.

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use gimlet::approval::{ApprovalRequest, Decision, Scope, binding};
+use gimlet::command::Confinement;
 use gimlet::effect::Effect;
 use gimlet_store::{Approvals, ApprovalsError, Reach};
 use serde_json::json;
@@ -20,7 +21,7 @@ fn request(id: &str, command: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: id.into(),
         run: run("r"),
-        binding: binding("run_cmd", &effects, "/project"),
+        binding: binding("run_cmd", &effects, "/project", Confinement::Jailed),
         call: "call_1".into(),
         asker: String::new(),
         tool: "run_cmd".into(),

@@ -20,7 +20,7 @@ use gimlet::tool::{ToolError, code as core};
 use crate::code;
 pub(crate) use open::{Found, Kind};
 use rules::Compiled;
-pub use rules::{NOT_SENSITIVE, READ_ONLY, Rules, RulesError, SENSITIVE, SENSITIVE_FILES, SKIPPED_FOLDERS};
+pub use rules::Rules;
 pub(crate) use write::Staged;
 
 /// A folder that tools may touch, and nothing beside it. Cheap to clone.
@@ -61,9 +61,6 @@ pub enum RootError {
     /// It lies in a folder that no tool may reach.
     #[error("{0} is not for tools; choose another folder")]
     Hidden(PathBuf),
-    /// A rule cannot be understood.
-    #[error(transparent)]
-    Rules(#[from] RulesError),
 }
 
 /// A path inside the root: relative, without `.`, `..` or links. Empty for the root itself.
@@ -171,7 +168,7 @@ impl Root {
             .filter_map(|folder| folder.strip_prefix(&path).ok().map(Path::to_path_buf))
             .collect();
         let given = std::path::absolute(given).map_err(failed)?;
-        Ok(Root { inner: Arc::new(Inner { path, given, dir, rules: Compiled::new(rules)?, hidden }) })
+        Ok(Root { inner: Arc::new(Inner { path, given, dir, rules: Compiled::new(rules), hidden }) })
     }
 
     /// The root's canonical path.

@@ -104,7 +104,7 @@ impl Approve {
     fn question(&self, pass: &Pass, reason: String) -> ApprovalRequest {
         let services = &pass.services;
         let asker = services.journal.path().as_str().to_owned();
-        let binding = binding(&pass.call.name, &pass.effects, &services.root);
+        let binding = binding(&pass.call.name, &pass.effects, &services.root, services.confinement);
         let place = serde_json::json!([services.journal.run(), asker, pass.call.id, binding]);
         ApprovalRequest {
             id: format!("ap_{}", &digest_json(&place)[..10]),

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::History;
 use crate::agent::Agent;
 use crate::approval::{Approver, Asking, DenyAll};
+use crate::command::Confinement;
 use crate::effect::{AskBeforeChange, Policy};
 use crate::event::{AgentPath, Event, EventKind, Suspension, ToolFinished};
 use crate::guard::{Outcome, Pass, Redactor, Repeats, Truncation, Turn};
@@ -49,6 +50,8 @@ pub struct Env {
     pub ids: Arc<dyn Ids>,
     /// The folder the agent works in, as people write it. Approvals are bound to it.
     pub root: String,
+    /// Whether commands are confined. An approval of a command that is confined does not hold where none is.
+    pub confinement: Confinement,
     /// Version of the program, for the log.
     pub version: String,
     /// Name of the session a new run belongs to.
@@ -72,6 +75,7 @@ impl Default for Env {
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             root: ".".into(),
+            confinement: Confinement::None,
             version: env!("CARGO_PKG_VERSION").into(),
             session: None,
             cancel: CancellationToken::new(),
@@ -94,6 +98,7 @@ pub struct Services {
     payloads: Payloads,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) root: String,
+    pub(crate) confinement: Confinement,
     pub(crate) version: String,
     /// Ends this agent and those it called, and nothing above it.
     pub(crate) cancel: CancellationToken,
@@ -129,6 +134,7 @@ impl Services {
             payloads: env.payloads,
             clock: env.clock,
             root: env.root,
+            confinement: env.confinement,
             version: env.version,
             cancel: env.cancel.child_token(),
             history: Arc::new(history),
@@ -155,6 +161,7 @@ impl Services {
             payloads: self.payloads,
             clock: self.clock.clone(),
             root: self.root.clone(),
+            confinement: self.confinement,
             version: self.version.clone(),
             cancel: self.cancel.child_token(),
             history: self.history.clone(),

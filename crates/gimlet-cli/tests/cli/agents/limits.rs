@@ -164,7 +164,7 @@ fn a_project_can_tighten_how_many_and_loosen_it_when_trusted() {
         "{}",
         shown.stderr
     );
-    let said = project.say(&["trust", "gimlet.toml"]);
+    let said = project.say(&["trust", "gimlet.toml", "--yes"]);
     assert!(
         said.stderr.contains("has up to 400 agents at work for a task"),
         "{}{}",

@@ -342,9 +342,12 @@ fn a_failure_names_the_permission_that_helps() {
             assert!(refused["missing"][1].is_null(), "{who}");
         }
         if scene.jail == "bubblewrap" {
-            for script in
-                ["sed -i s/K/L/ .env", "mv .git x", "git remote add origin u", "git config user.name x"]
-            {
+            for script in [
+                "sed -i s/K/L/ gimlet.toml",
+                "mv .git x",
+                "git remote add origin u",
+                "git config user.name x",
+            ] {
                 let refused = with(&scene, &["write-git"], script);
                 assert_eq!(refused["missing"][0]["permission"], "unrestricted", "{script}: {refused}");
             }

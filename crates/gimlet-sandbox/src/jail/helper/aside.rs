@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use gimlet::command::{GitFolder, Profile};
+use rustix::fs::{Mode, OFlags};
 
 use crate::jail::detect::Mechanism;
 use crate::jail::order::Order;
-use crate::jail::places::{self, is_folder, is_reached, is_real};
+use crate::jail::places::{self, is_folder, is_real};
 
 /// What is at a path.
 enum Is {
@@ -29,6 +31,8 @@ pub(crate) struct Watched {
     paths: Vec<(PathBuf, Is)>,
     /// What git knows a repository by, if the command may write that.
     head: Option<(PathBuf, Is)>,
+    /// The folders on the way to all of these, outermost first, and the rights on those that are there.
+    above: BTreeMap<PathBuf, Option<u32>>,
     /// A project in which a git command could have made folders submodules, and which were.
     modules: Option<(PathBuf, BTreeSet<PathBuf>)>,
 }
@@ -63,11 +67,27 @@ impl Watched {
         if git {
             watched.modules = Some((order.root.clone(), places::repositories(&order.root)));
         }
+        let bases: Vec<&PathBuf> = order.write.iter().chain([&order.root]).collect();
+        let guarded = watched.paths.iter().chain(&watched.head).map(|(path, _)| path.clone());
+        for path in guarded.collect::<Vec<_>>() {
+            let above = path.ancestors().skip(1);
+            for folder in above.take_while(|above| bases.iter().any(|base| above.starts_with(base))) {
+                let mode = std::fs::symlink_metadata(folder).ok().filter(std::fs::Metadata::is_dir);
+                watched
+                    .above
+                    .entry(folder.to_owned())
+                    .or_insert_with(|| mode.map(|known| known.permissions().mode()));
+            }
+        }
         Ok(watched)
     }
 
     /// Puts aside what is not as it was, and back what was there; what was done, in words.
-    pub(crate) fn restore(self) -> Vec<String> {
+    pub(crate) fn restore(&self) -> Vec<String> {
+        if self.changed().is_empty() && self.folders.iter().all(|path| is_folder(path) || !is_there(path)) {
+            return Vec::new();
+        }
+        let _rights = self.take_back_rights(Purpose::Change);
         let mut news = Vec::new();
         for folder in self.folders.iter().filter(|path| !is_folder(path) && is_there(path)) {
             news.push(restored(folder, &Is::Nothing));
@@ -77,28 +97,110 @@ impl Watched {
                 news.push(restored(path, was));
             }
         }
-        if let Some((path, was)) = self.head.filter(|(path, _)| is_reached(path) && !is_there(path)) {
-            news.push(restored(&path, &was));
+        if let Some((path, was)) = self.head.as_ref().filter(|(path, _)| is_reached(path) && !is_there(path))
+        {
+            news.push(restored(path, was));
         }
-        // Git would look into a new one, and do what its settings say.
-        if let Some((root, known)) = self.modules {
-            let new = places::repositories(&root).into_iter().filter(|module| !known.contains(module));
-            for git in new.map(|module| module.join(".git")).filter(|git| is_reached(git) && is_there(git)) {
-                news.push(restored(&git, &Is::Nothing));
-            }
+        for git in self.new_modules() {
+            news.push(restored(&git, &Is::Nothing));
         }
         news
     }
+
+    /// What is not as it was.
+    pub(crate) fn changed(&self) -> Vec<PathBuf> {
+        let _rights = self.take_back_rights(Purpose::Look);
+        let paths = self.paths.iter().filter(|(path, was)| is_reached(path) && !is_still(path, was));
+        let head = self.head.iter().filter(|(path, _)| is_reached(path) && !is_there(path));
+        paths.chain(head).map(|(path, _)| path.clone()).chain(self.new_modules()).collect()
+    }
+
+    /// Repositories in folders that were none: git would look into them, and do what their settings say.
+    fn new_modules(&self) -> Vec<PathBuf> {
+        let Some((root, known)) = &self.modules else { return Vec::new() };
+        let new = places::repositories(root).into_iter().filter(|module| !known.contains(module));
+        new.map(|module| module.join(".git")).filter(|git| is_reached(git) && is_there(git)).collect()
+    }
+
+    /// Gives this process back what a command took from it: the rights on its own folders. They end as they were before
+    /// the command.
+    fn take_back_rights(&self, purpose: Purpose) -> Vec<Rights> {
+        // Outermost first: nobody reaches a folder in one that is closed.
+        self.above.iter().filter_map(|(folder, mode)| Rights::take_back(folder, *mode, purpose)).collect()
+    }
 }
 
+/// What rights are taken back for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// A folder on which nothing has changed can be looked into as before.
+    Look,
+    Change,
+}
+
+/// All rights of an owner.
+const OWNER: u32 = 0o700;
+
+/// Rights on a folder that were taken back for as long as this lives.
+struct Rights {
+    folder: OwnedFd,
+    after: u32,
+}
+
+impl Rights {
+    /// None where nothing was missing. A link is not followed: the folder that it leads to is another.
+    fn take_back(path: &Path, before: Option<u32>, purpose: Purpose) -> Option<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+        let mode = rustix::fs::fstat(&folder).ok()?.st_mode & 0o7777;
+        let before = before.map(|before| before & 0o7777);
+        if mode & OWNER == OWNER || (purpose == Purpose::Look && before == Some(mode)) {
+            return None;
+        }
+        let rights = Rights { folder, after: before.unwrap_or(mode | OWNER) };
+        rights.set(mode | OWNER);
+        Some(rights)
+    }
+
+    /// By descriptor. Where it fails, what was to be restored is found to be changed.
+    fn set(&self, mode: u32) {
+        let path = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
+    }
+}
+
+impl Drop for Rights {
+    fn drop(&mut self) {
+        self.set(self.after);
+    }
+}
+
+/// Whether a path leads through no link. One that nobody can tell about counts as reached.
+fn is_reached(path: &Path) -> bool {
+    let Some(above) = path.parent() else { return false };
+    match above.canonicalize() {
+        Ok(real) => real == above,
+        Err(error) => !is_missing(&error),
+    }
+}
+
+/// Whether something is at a path, or nobody can tell.
 fn is_there(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok()
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => true,
+        Err(error) => !is_missing(&error),
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn look(path: &Path) -> io::Result<Is> {
     let known = match std::fs::symlink_metadata(path) {
         Ok(known) => known,
-        Err(_) => return Ok(Is::Nothing),
+        Err(error) if is_missing(&error) => return Ok(Is::Nothing),
+        Err(error) => return Err(error),
     };
     if known.is_symlink() {
         Ok(Is::Link(std::fs::read_link(path)?))
@@ -119,7 +221,7 @@ fn look(path: &Path) -> io::Result<Is> {
 fn is_still(path: &Path, was: &Is) -> bool {
     let known = std::fs::symlink_metadata(path);
     match was {
-        Is::Nothing => known.is_err(),
+        Is::Nothing => !is_there(path),
         Is::Link(to) => std::fs::read_link(path).is_ok_and(|now| now == *to),
         Is::File { bytes, mode } => {
             known.is_ok_and(|known| {
@@ -127,10 +229,9 @@ fn is_still(path: &Path, was: &Is) -> bool {
             }) && std::fs::read(path).is_ok_and(|now| now == *bytes)
         }
         Is::Folder(entries) => {
-            let count =
-                |path| std::fs::read_dir(path).map_or(0, |found| found.take(entries.len() + 1).count());
+            let count = |path| std::fs::read_dir(path).map(|found| found.take(entries.len() + 1).count());
             known.is_ok_and(|known| known.is_dir())
-                && count(path) == entries.len()
+                && count(path).is_ok_and(|count| count == entries.len())
                 && entries.iter().all(|(name, was)| is_still(&path.join(name), was))
         }
     }

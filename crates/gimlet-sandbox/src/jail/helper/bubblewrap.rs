@@ -8,13 +8,14 @@ use gimlet::command::{Network, Profile};
 
 use super::scratch::Scratch;
 use super::sys;
+use crate::jail::masks::Masks;
 use crate::jail::order::Order;
 use crate::jail::places::{
     DAEMONS, RESOLVERS, SYSTEM, between, is_own_place, is_reached, is_real, outermost, protected, secrets,
 };
 
 /// The arguments up to the command.
-pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<OsString>> {
+pub(crate) fn arguments(order: &Order, scratch: &mut Scratch, masks: &Masks) -> io::Result<Vec<OsString>> {
     let mut line = Line::default();
     for flag in ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     {
@@ -74,6 +75,11 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch) -> io::Result<Vec<
         line.same(if is_fixed { "--ro-bind-try" } else { "--bind-try" }, cache);
     }
     project(&mut line, order);
+    if !masks.is_empty() {
+        for (cover, path) in scratch.cover(masks)? {
+            line.bind("--ro-bind", cover, path);
+        }
+    }
     for hidden in order.hidden.iter().filter(|path| !is_system(path) && visible(order, path)) {
         line.hide(hidden);
     }

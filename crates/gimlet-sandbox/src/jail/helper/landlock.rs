@@ -30,8 +30,9 @@ pub(crate) struct Rule {
     access: BitFlags<AccessFs>,
 }
 
-/// The rules of a command's jail.
-pub(crate) fn rules(order: &Order, scratch: &Scratch) -> io::Result<Vec<Rule>> {
+/// The rules of a command's jail. The contents of what is masked are left out: a file that a command makes beside one of
+/// those can then be written and not be read.
+pub(crate) fn rules(order: &Order, scratch: &Scratch, masked: &[PathBuf]) -> io::Result<Vec<Rule>> {
     let (read, all) = (AccessFs::from_read(VERSION), AccessFs::from_all(VERSION));
     let mut rules = Rules::default();
     let mut hidden = order.hidden.clone();
@@ -55,15 +56,18 @@ pub(crate) fn rules(order: &Order, scratch: &Scratch) -> io::Result<Vec<Rule>> {
         rules.around(path, Links::Follow, &hidden, read)?;
     }
     rules.add(scratch.temporary(), Links::Leave, all)?;
-    rules.add(&order.root, Links::Leave, read)?;
+    let contents = AccessFs::ReadFile | AccessFs::Execute;
+    rules.add(&order.root, Links::Leave, read & !contents)?;
+    rules.around(&order.root, Links::Leave, masked, contents)?;
+    let changes = all & !contents;
     match (order.permissions.profile, order.permissions.git) {
         (Profile::ReadOnly, _) => {}
         (Profile::WorkspaceWrite | Profile::Unrestricted, GitFolder::ReadOnly) => {
-            rules.around(&order.root, Links::Leave, &protected(order), all)?;
+            rules.around(&order.root, Links::Leave, &protected(order), changes)?;
         }
         // Git makes files at the top of its folder, and a rule for that is a rule for all of it.
         (Profile::WorkspaceWrite | Profile::Unrestricted, GitFolder::Writable) => {
-            rules.add(&order.root, Links::Leave, all)?;
+            rules.add(&order.root, Links::Leave, changes)?;
         }
     }
     if order.permissions.profile != Profile::ReadOnly {

@@ -22,10 +22,11 @@ use std::time::{Duration, Instant};
 use gimlet::command::{GitFolder, Network, Profile};
 use rustix::process::Resource;
 
-use self::aside::Watched;
+pub(crate) use self::aside::Watched;
 use self::scratch::Scratch;
 use self::tree::Depth;
 use super::detect::{Mechanism, Outside};
+use super::masks::{Masks, Reach};
 use super::order::{self, Errand, Limits, Order};
 
 /// How often the tree is measured.
@@ -142,7 +143,15 @@ fn supervise(errand: &Errand, argv: &[OsString], outer: u32) -> io::Result<u8> {
     let order = &errand.order;
     let mut scratch = Scratch::new()?;
     let watched = Watched::before(order)?;
-    let command = match start(errand, argv, &mut scratch, &signals) {
+    let mut masks = Masks::find(&order.root, &order.rules())?;
+    // Whoever may write git's folder may log in somewhere with it.
+    if order.permissions.git == GitFolder::ReadOnly {
+        masks.replaced = super::urls::cleaned(&order.root);
+    }
+    if masks.reach == Reach::Part {
+        say("the project is too large to be searched for secret files; some may be readable");
+    }
+    let command = match start(errand, argv, &mut scratch, &masks, &signals) {
         Ok(command) => command,
         Err(error) => return Ok(not_started(argv, &error)),
     };
@@ -159,6 +168,12 @@ fn supervise(errand: &Errand, argv: &[OsString], outer: u32) -> io::Result<u8> {
     for news in watched.restore() {
         say(&news);
     }
+    for path in watched.changed() {
+        say(&format!(
+            "WARNING: {} is not as it was; do not use git here before it is removed",
+            path.display()
+        ));
+    }
     Ok(code)
 }
 
@@ -167,6 +182,7 @@ fn start(
     errand: &Errand,
     argv: &[OsString],
     scratch: &mut Scratch,
+    masks: &Masks,
     signals: &sys::Signals,
 ) -> io::Result<u32> {
     let order = &errand.order;
@@ -175,8 +191,12 @@ fn start(
     };
     // Before the fork: the supervisor removes the folders that this makes.
     let bubblewrap = match &order.mechanism {
-        Mechanism::Bubblewrap(program) => Some(in_bubblewrap(program, order, argv, scratch)?),
-        Mechanism::Landlock(_) => None,
+        Mechanism::Bubblewrap(program) => Some(in_bubblewrap(program, order, argv, scratch, masks)?),
+        Mechanism::Landlock(_) if masks.is_empty() => None,
+        Mechanism::Landlock(_) => {
+            drop(scratch.cover(masks)?);
+            None
+        }
     };
     match sys::fork()? {
         sys::Fork::Child => {
@@ -187,7 +207,7 @@ fn start(
                 limit(&order.limits)?;
                 match bubblewrap {
                     Some(command) => kept_apart(order, command),
-                    None => locked_in(errand, words, scratch),
+                    None => locked_in(errand, words, scratch, masks),
                 }
             };
             let error = match ready() {
@@ -285,9 +305,10 @@ fn in_bubblewrap(
     order: &Order,
     argv: &[OsString],
     scratch: &mut Scratch,
+    masks: &Masks,
 ) -> io::Result<Command> {
     let mut command = Command::new(bubblewrap);
-    command.args(bubblewrap::arguments(order, scratch)?).env_remove(WORD);
+    command.args(bubblewrap::arguments(order, scratch, masks)?).env_remove(WORD);
     for filter in seccomp::filters(&order.mechanism, order.permissions.network)? {
         command.arg("--add-seccomp-fd").arg(sys::readable(&filter)?.to_string());
     }
@@ -307,15 +328,24 @@ fn kept_apart(order: &Order, command: Command) -> io::Result<Command> {
 }
 
 /// Locks this process in; what comes back is the command for it to become.
-fn locked_in(errand: &Errand, argv: (&OsString, &[OsString]), scratch: &Scratch) -> io::Result<Command> {
+fn locked_in(
+    errand: &Errand,
+    argv: (&OsString, &[OsString]),
+    scratch: &Scratch,
+    masks: &Masks,
+) -> io::Result<Command> {
     let order = &errand.order;
     // First, for whoever is locked in mounts nothing.
     match errand.outside {
-        Outside::Mounted => mounts::enter(order, scratch)?,
+        Outside::Mounted => mounts::enter(order, scratch, masks)?,
         Outside::Owned => {}
     }
     let filters = seccomp::filters(&order.mechanism, order.permissions.network)?;
-    let rules = landlock::rules(order, scratch)?;
+    let masked = match errand.outside {
+        Outside::Mounted => Vec::new(),
+        Outside::Owned => masks.paths().cloned().collect(),
+    };
+    let rules = landlock::rules(order, scratch, &masked)?;
     sys::no_new_privileges()?;
     sys::drop_capabilities()?;
     landlock::enforce(rules)?;

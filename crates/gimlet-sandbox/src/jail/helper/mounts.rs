@@ -8,6 +8,7 @@ use gimlet::command::Profile;
 
 use super::scratch::Scratch;
 use super::sys::{self, Tree};
+use crate::jail::masks::Masks;
 use crate::jail::order::Order;
 use crate::jail::places::{between, is_real, outermost, protected};
 
@@ -22,7 +23,7 @@ pub(crate) fn are_allowed() -> bool {
 }
 
 /// Leaves the command what it may write, and has the rest read-only.
-pub(crate) fn enter(order: &Order, scratch: &Scratch) -> io::Result<()> {
+pub(crate) fn enter(order: &Order, scratch: &Scratch, masks: &Masks) -> io::Result<()> {
     let user = sys::User::of_this_process();
     if sys::unshare_mounts()? == sys::Unshared::WithUser {
         user.keep()?;
@@ -41,8 +42,19 @@ pub(crate) fn enter(order: &Order, scratch: &Scratch) -> io::Result<()> {
     if writes {
         keep(order)?;
     }
+    mask(scratch, masks)?;
     // The folder this process is in has been mounted over.
     std::env::set_current_dir(&order.cwd)
+}
+
+/// Has secret files be there and not be read.
+fn mask(scratch: &Scratch, masks: &Masks) -> io::Result<()> {
+    for (cover, path) in scratch.covers(masks) {
+        let copy = Tree::copy(&sys::c_path(cover)?)?;
+        copy.set_read_only()?;
+        copy.put(&sys::c_path(path)?)?;
+    }
+    Ok(())
 }
 
 /// The places that a command may write and that are there, without those that are in others of them: between two mounts

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::sys;
+use crate::jail::masks::Masks;
 
 /// What the names of these folders begin with.
 pub(crate) const PREFIX: &str = "gimlet-jail-";
@@ -16,6 +17,19 @@ const YOUNG: Duration = Duration::from_secs(60);
 pub(crate) struct Scratch {
     temporary: Folder,
     home: Option<Folder>,
+    covers: Option<Covers>,
+}
+
+/// What stands in the place of secrets.
+struct Covers {
+    /// Kept for as long as a command may see what is in it.
+    _folder: Folder,
+    /// A file that nobody may read: a program says so, instead of working with an empty one.
+    file: PathBuf,
+    /// An empty folder.
+    folder: PathBuf,
+    /// In the order of what they replace.
+    texts: Vec<PathBuf>,
 }
 
 /// One folder, locked for as long as somebody will remove it: a supervisor that was killed leaves it without a lock.
@@ -61,7 +75,7 @@ pub(crate) fn sweep(temporary: &Path) {
 
 impl Scratch {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Scratch { temporary: Folder::new()?, home: None })
+        Ok(Scratch { temporary: Folder::new()?, home: None, covers: None })
     }
 
     pub(crate) fn temporary(&self) -> &Path {
@@ -75,6 +89,39 @@ impl Scratch {
             None => Folder::new()?,
         };
         Ok(&self.home.insert(home).path)
+    }
+}
+
+impl Scratch {
+    /// Makes what secrets are covered with, and says with what each.
+    pub(crate) fn cover<'a>(
+        &'a mut self,
+        masks: &'a Masks,
+    ) -> io::Result<impl Iterator<Item = (&'a Path, &'a Path)>> {
+        use std::os::unix::fs::PermissionsExt;
+        let made = Folder::new()?;
+        let (file, folder) = (made.path.join("file"), made.path.join("folder"));
+        std::fs::write(&file, "")?;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000))?;
+        std::fs::create_dir(&folder)?;
+        let mut texts = Vec::new();
+        for (number, (_, text)) in masks.replaced.iter().enumerate() {
+            let path = made.path.join(number.to_string());
+            std::fs::write(&path, text)?;
+            texts.push(path);
+        }
+        self.covers = Some(Covers { _folder: made, file, folder, texts });
+        Ok(self.covers(masks))
+    }
+
+    /// What covers each path; nothing before it was made.
+    pub(crate) fn covers<'a>(&'a self, masks: &'a Masks) -> impl Iterator<Item = (&'a Path, &'a Path)> {
+        self.covers.iter().flat_map(move |covers| {
+            let files = masks.files.iter().map(|path| (covers.file.as_path(), path.as_path()));
+            let folders = masks.folders.iter().map(|path| (covers.folder.as_path(), path.as_path()));
+            let replaced = masks.replaced.iter().map(|(path, _)| path.as_path());
+            files.chain(folders).chain(covers.texts.iter().map(PathBuf::as_path).zip(replaced))
+        })
     }
 }
 
