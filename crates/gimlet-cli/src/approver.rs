@@ -113,7 +113,7 @@ impl Approver for CliApprover {
             self.answer(request).await.unwrap_or_else(|error| {
                 // What cannot be read grants nothing.
                 let warning = crate::style::WARNING;
-                let _ = writeln!(anstream::stderr(), "{warning}warning:{warning:#} {error}");
+                let _ = writeln!(crate::out::stderr(), "{warning}warning:{warning:#} {error}");
                 Decision::Deny { feedback: None }
             })
         }

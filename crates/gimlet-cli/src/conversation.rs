@@ -34,6 +34,9 @@ use crate::{home, mcp, trace};
 /// What an open question is answered with when the person says something else instead.
 const SOMETHING_ELSE: &str = "The person did not answer and said something else instead; read it.";
 
+/// What the model is told when the person stopped it and then says something else.
+const INTERRUPTED: &str = "I interrupted you before you were done; what you were doing was not finished.";
+
 /// A conversation and all it needs.
 pub(crate) struct Conversation {
     pub(crate) options: RunOptions,
@@ -74,7 +77,7 @@ impl Conversation {
         place.connect(&settings, &options.work.mcp, mcp::loudness(&options)).await?;
         let ready = team::fresh(&place, &settings, &options.work).await?;
         if let Some(why) = ready.why.as_ref().filter(|_| !options.json && !options.quiet) {
-            writeln!(anstream::stderr(), "{DIM}using {}: {why}{DIM:#}", ready.model)?;
+            writeln!(crate::out::stderr(), "{DIM}using {}: {why}{DIM:#}", ready.model)?;
         }
         Ok(Conversation::new(options, settings, store, place, ready, None))
     }
@@ -83,7 +86,7 @@ impl Conversation {
     pub(crate) async fn open(run: &str, options: RunOptions) -> anyhow::Result<Self> {
         let store = Arc::new(home::store()?);
         let id = store
-            .resolve(run)
+            .resolve_in(run, &options.work.root.canonical())
             .map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
         Conversation::take_up(store, id, options).await
     }
@@ -193,7 +196,11 @@ impl Conversation {
         let ready = open_question(&events)
             .map(|question| (question.id.clone(), Decision::Deny { feedback: Some(SOMETHING_ELSE.into()) }));
         let env = self.env(front, cancel, ready)?;
-        Ok(Run::converse(self.agent.clone(), &id, text, env, Some(limits)).await?)
+        let text = match state.stop {
+            Some(Stop::Suspended(Suspension::Interrupted)) => format!("{INTERRUPTED}\n\n{text}"),
+            Some(_) | None => text.to_owned(),
+        };
+        Ok(Run::converse(self.agent.clone(), &id, &text, env, Some(limits)).await?)
     }
 
     /// Carries on where the run stopped, with an answer to the question it stopped at if there is one.

@@ -1,20 +1,23 @@
 //! How a person and a run are in contact: what they see of it, how they are asked, and how they steer it.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Instant;
 
-use gimlet::approval::{ApprovalRequest, Decision, Scope};
+use gimlet::approval::{ApprovalRequest, Decision};
 use gimlet::event::ActionFormat;
 use gimlet::journal::Observer;
 use gimlet::run::{Handle, RunError};
+use gimlet::text::Printable;
 use gimlet::{Ending, Run};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::RunOptions;
+use crate::asking::{Pressed, Question};
 use crate::config::Settings;
-use crate::keys::{Key, Keys, Mode};
-use crate::show::{JsonLines, Live, Prose, Screen, Talk, Telling, Volume, Warnings, Words, question};
-use crate::style::{BOLD, DIM};
+use crate::keys::{Key, Keys, Mode, discard_pending};
+use crate::show::{JsonLines, Live, Prose, Screen, Talk, Telling, Volume, Warnings, Words};
+use crate::style::BOLD;
 
 /// A question on its way to the person, and the way back.
 pub(crate) struct Asked {
@@ -71,8 +74,8 @@ impl Front {
     fn with(json: bool, telling: Telling, typing: Typing) -> Self {
         let (input, talk, answer) = (
             std::io::stdin().is_terminal(),
-            std::io::stderr().is_terminal(),
-            std::io::stdout().is_terminal(),
+            crate::out::talks_on_terminal(),
+            crate::out::answers_on_terminal(),
         );
         let style = if json {
             Style::Json
@@ -145,7 +148,7 @@ impl Front {
             (Typing::Steers, Some(_)) => Keys::listen(),
             (Typing::Steers, None) | (Typing::Ignored, _) => None,
         };
-        let mut open: Option<Open> = None;
+        let mut open: Option<Question> = None;
         let work = run.drive();
         tokio::pin!(work);
         loop {
@@ -161,24 +164,48 @@ impl Front {
                 }
                 Some(asked) = self.questions.recv(), if open.is_none() => {
                     self.screen.rest();
-                    open = Some(Open::ask(asked));
                     if keys.is_none() {
+                        // Typed for something else, before the question was there.
+                        discard_pending();
                         keys = Keys::listen();
                     }
+                    open = Some(Question::ask(asked, Instant::now()));
                 }
                 key = next(&mut keys) => match open.take() {
                     question if key == Key::Interrupt => {
                         open = question;
                         handle.cancel();
                     }
-                    Some(question) => {
-                        open = question.press(key);
-                        if open.is_none() && self.typing == Typing::Ignored {
-                            keys = None;
+                    Some(question) => match question.press(key, Instant::now()) {
+                        Pressed::Waits(question) => open = Some(question),
+                        Pressed::TooEarly(question) => {
+                            open = Some(question);
+                            self.keep_typed(key);
                         }
-                    }
+                        Pressed::Answered => {
+                            if self.typing == Typing::Ignored {
+                                keys = None;
+                            }
+                        }
+                    },
                     None => self.steer(key, &handle).await?,
                 },
+                () = quiet(open.as_ref()) => {
+                    if let Some(question) = &mut open {
+                        question.listen();
+                    }
+                }
+            }
+        }
+    }
+
+    /// A key that came too early to answer a question is part of what was being typed to steer the run. That is back
+    /// on its line when the question is answered.
+    fn keep_typed(&self, key: Key) {
+        match (self.typing, key) {
+            (Typing::Ignored, _) | (Typing::Steers, Key::Enter | Key::Interrupt) => {}
+            (Typing::Steers, Key::Char(_) | Key::Backspace | Key::Clear) => {
+                self.screen.type_quietly(|typed| edit(typed, key));
             }
         }
     }
@@ -188,7 +215,7 @@ impl Front {
         if key == Key::Enter {
             let text = self.screen.take_typed();
             if !text.trim().is_empty() {
-                self.screen.line(&format!("{BOLD}›{BOLD:#} {}", text.trim()));
+                self.screen.line(&format!("{BOLD}›{BOLD:#} {}", Printable::block(text.trim())));
                 match text.trim() {
                     "/plan" | "/plan now" => handle.replan().await?,
                     words => handle.say(words).await?,
@@ -202,17 +229,32 @@ impl Front {
 
 /// Somebody to ask where no run is watched; none without a terminal.
 pub(crate) fn clerk() -> Option<Person> {
-    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+    if !crate::out::can_ask() {
         return None;
     }
     let (person, mut questions) = mpsc::unbounded_channel();
     // Ends with the last one who could ask.
     tokio::spawn(async move {
         while let Some(asked) = questions.recv().await {
-            let mut open = Some(Open::ask(asked));
+            discard_pending();
             let mut keys = Keys::listen();
-            while let Some(question) = open {
-                open = question.press(next(&mut keys).await);
+            let mut open = Some(Question::ask(asked, Instant::now()));
+            while let Some(mut question) = open.take() {
+                let key = tokio::select! {
+                    biased;
+                    key = next(&mut keys) => Some(key),
+                    () = quiet(Some(&question)) => None,
+                };
+                open = match key {
+                    Some(key) => match question.press(key, Instant::now()) {
+                        Pressed::Waits(question) | Pressed::TooEarly(question) => Some(question),
+                        Pressed::Answered => None,
+                    },
+                    None => {
+                        question.listen();
+                        Some(question)
+                    }
+                };
             }
         }
     });
@@ -226,6 +268,14 @@ async fn next(keys: &mut Option<Keys>) -> Key {
     }
 }
 
+/// Waits until an open question may listen; for ever where none has to.
+async fn quiet(open: Option<&Question>) {
+    match open.and_then(Question::ready_at) {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn edit(line: &mut String, key: Key) {
     match key {
         Key::Char(c) => line.push(c),
@@ -235,74 +285,6 @@ fn edit(line: &mut String, key: Key) {
         Key::Enter | Key::Clear => line.clear(),
         Key::Interrupt => {}
     }
-}
-
-/// A question that waits for a key, or a refusal that waits for its reason.
-struct Open {
-    asked: Asked,
-    /// What to do instead, as far as it is typed; none while no refusal was given.
-    instead: Option<String>,
-}
-
-const CHOICES: &str = "[y]es once · [s]ession · [a]lways · [n]o, and say why · [q]uit";
-
-impl Open {
-    fn ask(asked: Asked) -> Self {
-        say(&format!("{}  {CHOICES} ", question(&asked.request)));
-        Open { asked, instead: None }
-    }
-
-    /// Takes a key. Gone when the question is answered.
-    fn press(mut self, key: Key) -> Option<Self> {
-        if self.instead.is_some() {
-            return self.type_reason(key);
-        }
-        let decision = match key {
-            Key::Char('y' | 'Y') => Decision::Approve { scope: Scope::Once },
-            Key::Char('s' | 'S') => Decision::Approve { scope: Scope::Session },
-            Key::Char('a' | 'A') => Decision::Approve { scope: Scope::Always },
-            Key::Char('q' | 'Q') => Decision::Abort,
-            Key::Char('n' | 'N' | 'd' | 'D') => {
-                say(&format!("no\n  {DIM}what instead? Enter alone for nothing:{DIM:#} "));
-                self.instead = Some(String::new());
-                return Some(self);
-            }
-            // Anything that is no clear answer is none.
-            Key::Char(_) | Key::Enter | Key::Backspace | Key::Clear | Key::Interrupt => return Some(self),
-        };
-        say("\n");
-        self.decide(decision)
-    }
-
-    fn type_reason(mut self, key: Key) -> Option<Self> {
-        let mut reason = self.instead.take().unwrap_or_default();
-        match key {
-            Key::Enter => {
-                say("\n");
-                let feedback = Some(reason.trim().to_owned()).filter(|reason| !reason.is_empty());
-                return self.decide(Decision::Deny { feedback });
-            }
-            Key::Char(c) => say(&c.to_string()),
-            Key::Backspace if !reason.is_empty() => say("\u{8} \u{8}"),
-            Key::Clear => say(&"\u{8} \u{8}".repeat(reason.chars().count())),
-            Key::Backspace | Key::Interrupt => {}
-        }
-        edit(&mut reason, key);
-        self.instead = Some(reason);
-        Some(self)
-    }
-
-    fn decide(self, decision: Decision) -> Option<Self> {
-        // A run that ended meanwhile needs no answer.
-        let _ = self.asked.answer.send(decision);
-        None
-    }
-}
-
-fn say(text: &str) {
-    let mut stderr = anstream::stderr().lock();
-    // A terminal that went away shows nothing.
-    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
 }
 
 fn volume(options: &RunOptions) -> Volume {

@@ -200,7 +200,8 @@ pub(crate) fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
 pub(crate) async fn end_containers() {
     for error in docker::end_all().await {
         // Nobody is left to tell when this fails.
-        let _ = writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} a container may be left: {error}");
+        let _ =
+            writeln!(crate::out::stderr(), "{WARNING}warning:{WARNING:#} a container may be left: {error}");
     }
 }
 

@@ -169,7 +169,7 @@ pub(crate) async fn start(
     loudness: Loudness,
 ) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let named = named(settings, files)?;
-    let mut stderr = anstream::stderr();
+    let mut stderr = crate::out::stderr();
     for warning in &named.warnings {
         writeln!(stderr, "{WARNING}warning:{WARNING:#} {warning}")?;
     }
@@ -188,7 +188,7 @@ pub(crate) async fn start(
     let voice = match loudness {
         Loudness::Shown => Voice::Direct(Arc::new(|said: &str| {
             // Nobody is left to tell when this fails.
-            let _ = writeln!(anstream::stderr(), "{DIM}· {said}{DIM:#}");
+            let _ = writeln!(crate::out::stderr(), "{DIM}· {said}{DIM:#}");
         })),
         Loudness::Events => Voice::Events,
         Loudness::Silent => Voice::Direct(Arc::new(|_: &str| {})),

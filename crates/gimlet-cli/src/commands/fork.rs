@@ -31,7 +31,7 @@ pub(crate) async fn fork(run: &str, at: u32, message: Option<String>) -> anyhow:
         store.append(event).await?;
     }
     keep_patches(&run_folder(&store, &from), &run_folder(&store, &id), &shared)?;
-    writeln!(std::io::stdout(), "{id}")?;
+    writeln!(crate::out::stdout(), "{id}")?;
     tell(&from, &id, at, &shared)?;
     Ok(ExitStatus::Success)
 }
@@ -64,7 +64,7 @@ fn patch_id(entry: &PatchEntry) -> &str {
 }
 
 fn tell(from: &RunId, id: &RunId, at: u32, shared: &[Event]) -> anyhow::Result<()> {
-    let mut stderr = anstream::stderr();
+    let mut stderr = crate::out::stderr();
     let steps = match at - 1 {
         1 => "1 step is".to_owned(),
         many => format!("{many} steps are"),

@@ -43,11 +43,10 @@ fn check(place: &Place, command: &str, jail: Jail, json: bool) -> anyhow::Result
             ..report
         };
     }
-    let mut stdout = std::io::stdout().lock();
     if json {
-        writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
+        crate::out::json(&report)?;
     } else {
-        writeln!(stdout, "{}\t{}", report.verdict.word(), report.reason)?;
+        writeln!(crate::out::stdout(), "{}\t{}", report.verdict.word(), report.reason)?;
     }
     Ok(ExitStatus::Success)
 }
@@ -72,7 +71,7 @@ fn name(grant: &Grant) -> String {
 }
 
 fn show(place: &Place) -> anyhow::Result<ExitStatus> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     for rule in place.policy().rules() {
         let (style, word) = match rule.verdict {
             Say::Allow => (GOOD, "allow"),
@@ -113,7 +112,7 @@ fn test(place: &Place) -> anyhow::Result<ExitStatus> {
         .policy()
         .rules()
         .fold((0, 0), |(rules, n), rule| (rules + 1, n + rule.matches.len() + rule.not_match.len()));
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     for failure in &failures {
         writeln!(stdout, "{ERROR}✗{ERROR:#} {}: {}: {}", failure.rule, failure.example, failure.problem)?;
     }
@@ -129,6 +128,6 @@ fn forget(id: &str) -> anyhow::Result<ExitStatus> {
             .into());
     };
     home::approvals()?.revoke(&grant.request.binding)?;
-    writeln!(anstream::stderr(), "forgotten: {NAME}{id}{NAME:#} asks again")?;
+    writeln!(crate::out::stderr(), "forgotten: {NAME}{id}{NAME:#} asks again")?;
     Ok(ExitStatus::Success)
 }

@@ -1,6 +1,5 @@
 //! `gimlet TASK`, `gimlet run` and `gimlet resume`.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
 
 use gimlet::store::Store;
@@ -23,7 +22,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let blobs = home::store()?;
     let task = attach::task(args.task, &blobs).await?;
     let mut conversation = Conversation::begin(options).await?;
-    let task = expanded(&task, &conversation).await?;
+    let task = expanded(task, &conversation).await?;
     let cancel = world::interruptible()?;
     one_task(&mut conversation, Some(&task), cancel).await
 }
@@ -40,7 +39,7 @@ pub(crate) async fn resume(args: ResumeArgs) -> anyhow::Result<ExitStatus> {
     let message = match args.message {
         Some(message) => {
             let message = attach::task(Some(message), conversation.store.as_ref()).await?;
-            Some(expanded(&message, &conversation).await?)
+            Some(expanded(message, &conversation).await?)
         }
         None => None,
     };
@@ -78,12 +77,12 @@ async fn one_task(
     Ok(ExitStatus::from(&ending))
 }
 
-/// The words with the files they name.
-async fn expanded(words: &str, conversation: &Conversation) -> anyhow::Result<String> {
+/// The words with the files they name, and what was piped in.
+async fn expanded(task: attach::Task, conversation: &Conversation) -> anyhow::Result<String> {
     let store: Arc<dyn Store> = conversation.store.clone();
-    Ok(attach::expand(words, &conversation.place.kit().root, store.as_ref()).await?.text)
+    Ok(task.expanded(&conversation.place.kit().root, store.as_ref()).await?)
 }
 
 fn is_interactive() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && std::io::stdout().is_terminal()
+    crate::out::can_ask() && crate::out::answers_on_terminal()
 }

@@ -1,13 +1,13 @@
 //! `gimlet runs trace` and `gimlet runs show --timeline`: a run's spans, from its log.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use gimlet::event::Event;
 use gimlet::store::Store;
 
 use crate::args::TraceArgs;
 use crate::config::{Flags, Settings};
-use crate::exit::{ExitStatus, UsageError};
+use crate::exit::ExitStatus;
 use crate::home;
 use crate::trace;
 use crate::world;
@@ -21,7 +21,7 @@ pub(crate) async fn resend(run: &str, trace_content: bool) -> anyhow::Result<Exi
     let args = TraceArgs { trace_content, ..TraceArgs::default() };
     let settings = Settings::load(Flags::default())?;
     let sent = trace::resend(&settings, &events, &args, &world::redactor()).await?;
-    writeln!(std::io::stdout(), "sent {} spans to {}", sent.spans, sent.endpoint)?;
+    writeln!(crate::out::stdout(), "sent {} spans to {}", sent.spans, sent.endpoint)?;
     Ok(ExitStatus::Success)
 }
 
@@ -29,20 +29,19 @@ pub(crate) async fn resend(run: &str, trace_content: bool) -> anyhow::Result<Exi
 pub(crate) async fn timeline(run: &str) -> anyhow::Result<ExitStatus> {
     let events = load(run).await?;
     let spans = trace::spans(&events, trace::Content::default(), &world::redactor());
-    write!(anstream::stdout(), "{}", trace::timeline(&spans, width()))?;
+    write!(crate::out::stdout(), "{}", trace::timeline(&spans, width()))?;
     Ok(ExitStatus::Success)
 }
 
 async fn load(run: &str) -> anyhow::Result<Vec<Event>> {
     let store = home::store()?;
-    let id =
-        store.resolve(run).map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
+    let id = super::runs::find(&store, run)?;
     Ok(store.load(&id).await?)
 }
 
 fn width() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
-    said.unwrap_or_else(|| match std::io::stdout().is_terminal() {
+    said.unwrap_or_else(|| match crate::out::answers_on_terminal() {
         true => termimad::terminal_size().0.into(),
         false => WIDE,
     })

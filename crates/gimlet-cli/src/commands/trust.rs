@@ -1,9 +1,10 @@
 //! `gimlet trust`: shows what a project's file would do beyond harmless settings, and pins it as it is now. The bytes
 //! that are shown are the bytes that are pinned.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use gimlet::text::Printable;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::args::TrustArgs;
 use crate::config::{PROJECT_FILE, Standing, TrustList, ask_for, read_small, shown};
 use crate::exit::{ExitStatus, UsageError};
 use crate::home;
-use crate::show::{agreed, clip};
+use crate::show::agreed;
 use crate::style::{BOLD, DIM, GOOD, WARNING};
 
 /// Files of a project that may ask for more than harmless settings.
@@ -49,7 +50,7 @@ fn offer(list: &mut TrustList, path: &Path, yes: bool) -> anyhow::Result<bool> {
     let Some(bytes) = read_small(path)? else {
         return Err(UsageError::new(format!("there is no file {}", path.display())).into());
     };
-    let mut err = anstream::stderr().lock();
+    let mut err = crate::out::stderr();
     let name = shown(&path.canonicalize()?);
     match list.standing(path, &bytes) {
         Standing::Trusted => {
@@ -66,13 +67,9 @@ fn offer(list: &mut TrustList, path: &Path, yes: bool) -> anyhow::Result<bool> {
         writeln!(err, "  asks for nothing that needs trust")?;
     }
     for wish in wishes {
-        writeln!(err, "  {DIM}line {}{DIM:#} {}", wish.line, clip(&wish.what, 200))?;
+        writeln!(err, "  {DIM}line {}{DIM:#} {}", wish.line, Printable::line(&wish.what))?;
     }
-    if !yes
-        && std::io::stdin().is_terminal()
-        && std::io::stderr().is_terminal()
-        && !agreed(&mut err, "  trust it?")?
-    {
+    if !yes && crate::out::can_ask() && !agreed(&mut err, "  trust it?")? {
         writeln!(err, "{name} is not trusted")?;
         return Ok(false);
     }
@@ -91,7 +88,7 @@ fn revoke(list: &mut TrustList, args: &TrustArgs) -> anyhow::Result<ExitStatus> 
     for file in &files {
         if list.revoke(file)? {
             found = true;
-            writeln!(anstream::stderr(), "{} is not trusted any more", file.display())?;
+            writeln!(crate::out::stderr(), "{} is not trusted any more", file.display())?;
         }
     }
     if found {
@@ -101,7 +98,7 @@ fn revoke(list: &mut TrustList, args: &TrustArgs) -> anyhow::Result<ExitStatus> 
 }
 
 fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     let standing = |path: &Path| match read_small(path) {
         Ok(Some(bytes)) => match list.standing(path, &bytes) {
             Standing::Trusted => "trusted",
@@ -115,11 +112,11 @@ fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
             .iter()
             .map(|pin| json!({ "path": pin.path, "sha256": pin.sha256, "time": pin.time, "state": standing(&pin.path) }))
             .collect();
-        writeln!(out, "{}", json!(rows))?;
+        crate::out::json(&rows)?;
         return Ok(ExitStatus::Success);
     }
     if list.pins().is_empty() {
-        writeln!(anstream::stderr(), "nothing is trusted")?;
+        writeln!(crate::out::stderr(), "nothing is trusted")?;
     }
     for pin in list.pins() {
         let (style, word) = match standing(&pin.path) {

@@ -8,6 +8,7 @@ use gimlet::event::{Event, EventKind};
 use gimlet::ids::RunId;
 use gimlet::state::{State, Stop};
 use gimlet::store::{Store, StoreError};
+use gimlet::text::Printable;
 use gimlet::tool::ToolError;
 use gimlet_store::FileStore;
 use gimlet_tools::patch::{self, PatchEntry, Proposal, Stage, Undo};
@@ -28,8 +29,11 @@ use crate::world::Place;
 pub(crate) struct Outcome {
     patch: String,
     intent: String,
-    /// The files as they were before it.
+    /// Files that are as they were before it.
     restored: Vec<String>,
+    /// Files that it had created.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<String>,
     /// Why nothing was restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -40,13 +44,22 @@ impl Outcome {
     pub(crate) fn line(&self) -> String {
         match &self.error {
             None => format!(
-                "{GOOD}undone{GOOD:#} {} {DIM}({}){DIM:#}: restored {}",
+                "{GOOD}undone{GOOD:#} {} {DIM}({}){DIM:#}: {}",
                 self.patch,
-                self.intent,
-                self.restored.join(", ")
+                Printable::line(&self.intent),
+                self.done()
             ),
-            Some(error) => format!("{ERROR}not undone{ERROR:#} {}: {error}", self.patch),
+            Some(error) => format!("{ERROR}not undone{ERROR:#} {}: {}", self.patch, Printable::line(error)),
         }
+    }
+
+    /// What was done to the files.
+    fn done(&self) -> String {
+        let part = |word: &str, files: &[String]| {
+            (!files.is_empty()).then(|| format!("{word} {}", Printable::line(&files.join(", "))))
+        };
+        let parts = [part("restored", &self.restored), part("removed", &self.removed)];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -60,9 +73,7 @@ pub(crate) struct Undone {
 /// Takes patches of a run back.
 pub(crate) async fn undo(args: UndoArgs) -> anyhow::Result<ExitStatus> {
     let store = home::store()?;
-    let id = store
-        .resolve(&args.run)
-        .map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
+    let id = super::runs::find(&store, &args.run)?;
     // Nobody else may be at work on the run, or on its patches, meanwhile.
     store.open_run(&id).await.map_err(|error| match error {
         StoreError::Locked(_) => anyhow::Error::from(
@@ -97,7 +108,10 @@ pub(crate) async fn take_back(
             Err(other) => return Err(other.into()),
         };
         let failed = error.is_some();
-        outcomes.push(Outcome { patch: proposal.id, intent: proposal.intent, restored, error });
+        let created =
+            |path: &String| undo.changes.iter().any(|change| change.path == *path && change.before.is_none());
+        let (removed, restored) = restored.into_iter().partition(created);
+        outcomes.push(Outcome { patch: proposal.id, intent: proposal.intent, restored, removed, error });
         if failed {
             break;
         }
@@ -168,7 +182,7 @@ async fn record(store: &FileStore, events: &[Event], outcomes: &[Outcome]) -> an
     let undone: Vec<String> = outcomes
         .iter()
         .filter(|outcome| outcome.error.is_none())
-        .map(|outcome| format!("{} (restored {})", outcome.patch, outcome.restored.join(", ")))
+        .map(|outcome| format!("{} ({})", outcome.patch, outcome.done()))
         .collect();
     if undone.is_empty() {
         return Ok(None);
@@ -187,9 +201,9 @@ async fn record(store: &FileStore, events: &[Event], outcomes: &[Outcome]) -> an
 }
 
 fn tell(outcomes: &[Outcome], run: &str, json: bool) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if json {
-        writeln!(stdout, "{}", serde_json::json!({ "run": run, "patches": outcomes }))?;
+        crate::out::json(&serde_json::json!({ "run": run, "patches": outcomes }))?;
         return Ok(());
     }
     for outcome in outcomes {

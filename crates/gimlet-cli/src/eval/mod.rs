@@ -48,13 +48,13 @@ pub(crate) async fn eval(args: EvalArgs) -> anyhow::Result<ExitStatus> {
         EvalMode::Check => prove::prove(&chosen, &settings, &cancel).await,
         EvalMode::Prepare(folder) => {
             let laid = foreign::prepare(&chosen, &folder)?;
-            writeln!(anstream::stderr(), "{laid} tasks are laid out in {}", shown(&folder))?;
+            writeln!(crate::out::stderr(), "{laid} tasks are laid out in {}", shown(&folder))?;
             Ok(ExitStatus::Success)
         }
         EvalMode::Grade(folder) => {
             let mut ledger = Ledger::open(&out(&args, &suite), &suite, &Writer::Grading)?;
             let graded = foreign::grade(&folder, &suite, &chosen, &mut ledger, &settings, &cancel).await?;
-            writeln!(anstream::stderr(), "{graded} tries are graded")?;
+            writeln!(crate::out::stderr(), "{graded} tries are graded")?;
             tell(&args, &suite, &ledger, Vec::new())?;
             Ok(ExitStatus::Success)
         }
@@ -166,14 +166,14 @@ fn tell(args: &EvalArgs, suite: &Suite, ledger: &Ledger, skipped: Vec<Skipped>) 
     report.write(ledger.folder())?;
     print(args, &report)?;
     let page = ledger.folder().join("report.html");
-    writeln!(anstream::stderr(), "{DIM}the whole report: {}{DIM:#}", page.display())?;
+    writeln!(crate::out::stderr(), "{DIM}the whole report: {}{DIM:#}", page.display())?;
     Ok(())
 }
 
 fn print(args: &EvalArgs, report: &Report) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if args.json {
-        writeln!(stdout, "{}", serde_json::to_string(report)?)?;
+        crate::out::json(report)?;
     } else if args.markdown {
         write!(stdout, "{}", report.markdown())?;
     } else {

@@ -229,6 +229,7 @@ impl Session {
         options.work.root.root = Some(self.conversation.place.path().to_owned());
         self.conversation = Conversation::fresh(options).await?;
         self.behind.clear();
+        self.front.screen().begin_anew();
         self.say(&format!("{DIM}a new conversation{DIM:#}"))
     }
 }

@@ -94,7 +94,7 @@ impl Tracing {
         if tell {
             // The answer is out; a terminal that went away is no failure of the run.
             let _unseen = writeln!(
-                anstream::stderr(),
+                crate::out::stderr(),
                 "{DIM}note: the trace did not reach {}: {why}{DIM:#}",
                 self.target.shown()
             );

@@ -29,6 +29,7 @@ mod python;
 mod python_kill;
 mod qwen;
 mod run;
+mod screen;
 mod session;
 mod small;
 mod support;

@@ -3,7 +3,7 @@
 
 mod print;
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -111,10 +111,10 @@ async fn search(
         );
     }
     if let Some(warning) = &found.warning {
-        writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} {warning}")?;
+        writeln!(crate::out::stderr(), "{WARNING}warning:{WARNING:#} {warning}")?;
     }
     if found.notes.is_empty() && found.ranking != Ranking::Newest {
-        writeln!(anstream::stderr(), "nothing like it is remembered here")?;
+        writeln!(crate::out::stderr(), "nothing like it is remembered here")?;
         return Ok(ExitStatus::Success);
     }
     notes(&found.notes, json)
@@ -130,7 +130,7 @@ fn export(memory: &Memory, format: ExportFormat, output: Option<&Path>) -> anyho
         Some(path) => {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?
         }
-        None => std::io::stdout().write_all(text.as_bytes())?,
+        None => crate::out::data(text.as_bytes())?,
     }
     Ok(ExitStatus::Success)
 }
@@ -154,7 +154,7 @@ fn import(memory: &Memory, file: &Path, json: JsonArgs) -> anyhow::Result<ExitSt
         return print_json(&done);
     }
     writeln!(
-        anstream::stderr(),
+        crate::out::stderr(),
         "took in {} notes, {} mental models and {} predictions; {} were there already",
         done.notes,
         done.models,
@@ -168,7 +168,7 @@ fn forget(memory: &Memory, id: Id) -> anyhow::Result<ExitStatus> {
     if !memory.exists() || !memory.forget(id).map_err(told)? {
         return Err(told(MemoryError::Unknown(id)));
     }
-    writeln!(anstream::stderr(), "forgot {id}")?;
+    writeln!(crate::out::stderr(), "forgot {id}")?;
     Ok(ExitStatus::Success)
 }
 
@@ -177,7 +177,7 @@ fn forget_all(memory: &Memory, yes: bool) -> anyhow::Result<ExitStatus> {
         return nothing();
     }
     let status = memory.status().map_err(told)?;
-    let mut err = anstream::stderr().lock();
+    let mut err = crate::out::stderr();
     let what = format!(
         "{} notes, {} mental models and {} predictions of {}",
         status.notes,
@@ -186,7 +186,7 @@ fn forget_all(memory: &Memory, yes: bool) -> anyhow::Result<ExitStatus> {
         memory.root()
     );
     if !yes {
-        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        if !(crate::out::can_ask()) {
             return Err(UsageError::new(format!("this would forget {what}"))
                 .hint("say --yes; `gimlet memory export` keeps a copy")
                 .into());
