@@ -213,7 +213,7 @@ mod tests {
         let (answer, decided) = oneshot::channel();
         let request = ApprovalRequest {
             id: "ap_1".into(),
-            run: "run_1".parse().unwrap(),
+            run: "run-1".parse().unwrap(),
             binding: String::new(),
             call: String::new(),
             asker: String::new(),

@@ -40,10 +40,8 @@ pub(super) fn reordered(words: &[OsString], cli: &Command) -> Option<Vec<OsStrin
     }
     // In front of a command's own words, some of which may take everything behind them.
     for (option, said) in before {
-        if knows(&family, option) {
-            ordered.extend(said.iter().cloned());
-        } else if !EVERYWHERE.contains(&option.get_id().as_str()) {
-            // The command says that it does not know this one.
+        // A command says itself that it does not know an option, but for those that may be said everywhere.
+        if knows(&family, option) || !EVERYWHERE.contains(&option.get_id().as_str()) {
             ordered.extend(said.iter().cloned());
         }
     }
@@ -53,8 +51,9 @@ pub(super) fn reordered(words: &[OsString], cli: &Command) -> Option<Vec<OsStrin
 
 /// The command that a word was probably meant to be.
 pub(super) fn meant<'a>(word: &str, cli: &'a Command) -> Option<&'a str> {
-    let far = if word.chars().count() < 5 { 1 } else { 2 };
-    let names = cli.get_subcommands().map(Command::get_name);
+    // A short word is a word: `hello` is not `help`.
+    let far = if word.chars().count() < 6 { 1 } else { 2 };
+    let names = cli.get_subcommands().map(Command::get_name).filter(|name| *name != "help");
     let distances = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
     distances.filter(|(distance, _)| (1..=far).contains(distance)).min().map(|(_, name)| name)
 }

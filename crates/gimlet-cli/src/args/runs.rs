@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{JsonArgs, RootArgs};
+use super::JsonArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
@@ -74,8 +74,9 @@ pub(crate) struct RunsListArgs {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
-    #[command(flatten)]
-    pub(crate) root: RootArgs,
+    /// The folder whose runs are listed [default: this one].
+    #[arg(short, long, value_name = "DIR", conflicts_with = "all")]
+    pub(crate) root: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::{export, fork, replay};
-use crate::args::{RunsCommand, RunsListArgs};
+use crate::args::{RootArgs, RunsCommand, RunsListArgs};
 use crate::config::DEFAULT_AGENT;
 use crate::exit::{ExitStatus, UsageError};
 use crate::home;
@@ -35,7 +35,7 @@ pub(crate) async fn runs(command: Option<RunsCommand>, listed: RunsListArgs) -> 
 
 fn list(args: &RunsListArgs) -> anyhow::Result<ExitStatus> {
     let store = home::store()?;
-    let folder = args.root.canonical();
+    let folder = RootArgs { root: args.root.clone() }.canonical();
     let runs: Vec<_> = match args.all {
         true => store.list(args.limit)?,
         false => {

@@ -29,9 +29,9 @@ use crate::world::Place;
 pub(crate) struct Outcome {
     patch: String,
     intent: String,
-    /// Files that are as they were before it.
+    /// Files that are as they were before it, those that are gone again included.
     restored: Vec<String>,
-    /// Files that it had created.
+    /// Files that it had created, which are gone again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     removed: Vec<String>,
     /// Why nothing was restored.
@@ -58,7 +58,9 @@ impl Outcome {
         let part = |word: &str, files: &[String]| {
             (!files.is_empty()).then(|| format!("{word} {}", Printable::line(&files.join(", "))))
         };
-        let parts = [part("restored", &self.restored), part("removed", &self.removed)];
+        let kept: Vec<String> =
+            self.restored.iter().filter(|file| !self.removed.contains(file)).cloned().collect();
+        let parts = [part("restored", &kept), part("removed", &self.removed)];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
@@ -110,7 +112,7 @@ pub(crate) async fn take_back(
         let failed = error.is_some();
         let created =
             |path: &String| undo.changes.iter().any(|change| change.path == *path && change.before.is_none());
-        let (removed, restored) = restored.into_iter().partition(created);
+        let removed = restored.iter().filter(|path| created(path)).cloned().collect();
         outcomes.push(Outcome { patch: proposal.id, intent: proposal.intent, restored, removed, error });
         if failed {
             break;

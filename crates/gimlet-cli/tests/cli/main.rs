@@ -13,6 +13,7 @@ mod durable;
 mod engines;
 mod eval;
 mod executor;
+mod faults;
 mod gates;
 mod guide;
 mod help;

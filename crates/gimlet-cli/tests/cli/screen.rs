@@ -176,7 +176,9 @@ fn fault_01_text_typed_to_steer_survives_a_question() {
     pty.press("\r");
     pty.wait_for("Done.");
     pty.wait_until("what was typed", |shown| shown.trim_end().ends_with("› please say always"));
-    pty.press("\u{3}\u{4}");
+    pty.press("\u{3}");
+    pty.wait_for_prompt();
+    pty.press("\u{4}");
     assert_eq!(pty.end(), 0);
 }
 

@@ -155,10 +155,10 @@ fn import(memory: &Memory, file: &Path, json: JsonArgs) -> anyhow::Result<ExitSt
     }
     writeln!(
         crate::out::stderr(),
-        "took in {} notes, {} mental models and {} predictions; {} were there already",
-        done.notes,
-        done.models,
-        done.predictions,
+        "took in {}, {} and {}; {} were there already",
+        counted(done.notes as u64, "note"),
+        counted(done.models as u64, "mental model"),
+        counted(done.predictions as u64, "prediction"),
         done.known
     )?;
     Ok(ExitStatus::Success)
@@ -172,6 +172,12 @@ fn forget(memory: &Memory, id: Id) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
+/// A number of things, by the word for one of them.
+fn counted(count: impl Into<u64>, one: &str) -> String {
+    let count = count.into();
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
 fn forget_all(memory: &Memory, yes: bool) -> anyhow::Result<ExitStatus> {
     if !memory.exists() {
         return nothing();
@@ -179,14 +185,14 @@ fn forget_all(memory: &Memory, yes: bool) -> anyhow::Result<ExitStatus> {
     let status = memory.status().map_err(told)?;
     let mut err = crate::out::stderr();
     let what = format!(
-        "{} notes, {} mental models and {} predictions of {}",
-        status.notes,
-        status.models,
-        status.open_predictions + status.resolved_predictions,
+        "{}, {} and {} of {}",
+        counted(status.notes, "note"),
+        counted(status.models, "mental model"),
+        counted(status.open_predictions + status.resolved_predictions, "prediction"),
         memory.root()
     );
     if !yes {
-        if !(crate::out::can_ask()) {
+        if !crate::out::can_ask() {
             return Err(UsageError::new(format!("this would forget {what}"))
                 .hint("say --yes; `gimlet memory export` keeps a copy")
                 .into());
