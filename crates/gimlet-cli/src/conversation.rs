@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::CliApprover;
-use crate::args::{Action, ExecutorChoice, RunOptions, WorkOptions};
+use crate::args::{Action, ExecutorChoice, RootArgs, RunOptions, WorkOptions};
 use crate::config::Settings;
 use crate::exit::UsageError;
 use crate::front::Front;
@@ -87,6 +87,8 @@ impl Conversation {
         let store = Arc::new(home::store()?);
         let id = store
             .resolve_in(run, &options.work.root.canonical())
+            // A run of this folder may go on in another one.
+            .or_else(|_| store.resolve_in(run, &RootArgs { root: None }.canonical()))
             .map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
         Conversation::take_up(store, id, options).await
     }
