@@ -9,45 +9,67 @@ use anyhow::Context;
 use gimlet::guard::truncate;
 use gimlet::store::Store;
 use gimlet::tool::{Keep, ToolError};
-use gimlet_runtime::parts::tools::Root;
 use gimlet_runtime::parts::tools::read_file::{self, Page};
+use gimlet_runtime::parts::tools::{Root, code};
 
 use crate::exit::UsageError;
-use crate::show::fence;
+use crate::show::{fence, note};
 use crate::style::DIM;
 
 /// Most characters and lines of one attachment: about five thousand tokens.
 const MOST_CHARS: usize = 20_000;
-const MOST_LINES: usize = 600;
+const MOST_LINES: usize = 5_000;
+/// What makes a word behind `@` a word: no file of the project has that name.
+const IS_NO_FILE: [&str; 3] = [code::FILE_NOT_FOUND, code::NOT_A_FILE, code::PATH_OUTSIDE_ROOT];
 /// More than this of standard input is not even kept.
 const MOST_BYTES: u64 = 16 << 20;
 /// How long nothing may come from a pipe before the person is told what is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// A task: what the person typed, which may name files, and what was piped in, which may not.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) typed: String,
+    pub(crate) piped: Option<String>,
+}
+
 /// The task's words, and what else standard input holds.
-pub(crate) async fn task(words: Option<String>, store: &dyn Store) -> anyhow::Result<String> {
-    let text = match words {
-        Some(words) if words == "-" => read_input().await?,
+pub(crate) async fn task(words: Option<String>, store: &dyn Store) -> anyhow::Result<Task> {
+    let task = match words {
+        Some(words) if words == "-" => Task { typed: String::new(), piped: Some(read_input().await?) },
         Some(words) if !words.trim().is_empty() && !std::io::stdin().is_terminal() => {
             let input = read_input().await?;
-            match input.trim().is_empty() {
-                true => words,
-                false => {
-                    format!("{words}\n\n{}", section("standard input", &input, Keep::Head, store).await?)
-                }
-            }
+            let piped = match input.trim().is_empty() {
+                true => None,
+                false => Some(section("standard input", &input, Keep::Head, store).await?),
+            };
+            Task { typed: words, piped }
         }
-        Some(words) => words,
+        Some(words) => Task { typed: words, piped: None },
         None => {
             return Err(UsageError::new("no task is given")
                 .hint("gimlet \"explain what this project does\"")
                 .into());
         }
     };
-    if text.trim().is_empty() {
+    let is_empty = |text: &str| text.trim().is_empty();
+    if is_empty(&task.typed) && task.piped.as_deref().is_none_or(is_empty) {
         return Err(UsageError::new("the task is empty").into());
     }
-    Ok(text)
+    Ok(task)
+}
+
+impl Task {
+    /// The whole text, with the files that the person named.
+    pub(crate) async fn expanded(self, root: &Root, store: &dyn Store) -> Result<String, UsageError> {
+        let typed = expand(&self.typed, root, store).await?.text;
+        Ok([Some(typed), self.piped]
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n\n"))
+    }
 }
 
 /// All of standard input. A pipe that stays silent is waited for, but not without a word.
@@ -58,7 +80,7 @@ async fn read_input() -> anyhow::Result<String> {
             use std::io::Write;
             // Nobody is left to tell when this fails.
             let _ = writeln!(
-                anstream::stderr(),
+                crate::out::stderr(),
                 "{DIM}waiting for standard input; `< /dev/null` if there is none{DIM:#}"
             );
         }
@@ -84,7 +106,14 @@ pub(crate) async fn expand(words: &str, root: &Root, store: &dyn Store) -> Resul
         if name.is_empty() || expanded.files.iter().any(|seen| seen == name) {
             continue;
         }
-        let Some((title, text)) = read_named(name, root)? else { continue };
+        let Some((title, text)) = read_named(name, root)? else {
+            // A word such as `@example` is no path; something with a slash or a dot was meant as one.
+            if name.contains(['/', '.']) {
+                note(&format!("@{name} is no file of this folder; it stays as text"))
+                    .map_err(|error| UsageError::new(error.to_string()))?;
+            }
+            continue;
+        };
         let section = section(&title, &text, Keep::Head, store)
             .await
             .map_err(|error| UsageError::new(format!("@{name}: {error}")))?;
@@ -125,11 +154,7 @@ fn read_named(name: &str, root: &Root) -> Result<Option<(String, String)>, Usage
             };
             Ok(Some((title, read.lines)))
         }
-        Err(ToolError::Failed(failure))
-            if failure.error == gimlet_runtime::parts::tools::code::FILE_NOT_FOUND =>
-        {
-            Ok(None)
-        }
+        Err(ToolError::Failed(failure)) if IS_NO_FILE.contains(&failure.error.as_str()) => Ok(None),
         Err(ToolError::Failed(failure)) => Err(UsageError::new(format!("@{name}: {}", failure.message))),
         Err(error) => Err(UsageError::new(format!("@{name}: {error}"))),
     }
@@ -146,7 +171,15 @@ fn lines(range: &str) -> Option<(usize, usize)> {
 async fn section(title: &str, text: &str, keep: Keep, store: &dyn Store) -> anyhow::Result<String> {
     let (kept, cut) = truncate(text, MOST_CHARS, MOST_LINES, keep);
     let rest = match cut {
-        true => format!("\n[the whole is kept as {}]", store.put(text.as_bytes()).await?),
+        true => {
+            let blob = store.put(text.as_bytes()).await?;
+            note(&format!(
+                "{title} is too long for the model: {} of {} characters are attached",
+                kept.chars().count(),
+                text.chars().count()
+            ))?;
+            format!("\n[the whole is kept as {blob}]")
+        }
         false => String::new(),
     };
     let fence = fence(&kept);

@@ -123,8 +123,7 @@ impl<S: Subscriber> Layer<S> for Lines {
             Level::TRACE => (DIM, "trace"),
         };
         // Standard error that went away does not stop the program.
-        let _ =
-            writeln!(anstream::stderr().lock(), "{style}{word}:{style:#} {}{}", words.message, words.rest);
+        let _ = writeln!(crate::out::stderr(), "{style}{word}:{style:#} {}{}", words.message, words.rest);
     }
 }
 

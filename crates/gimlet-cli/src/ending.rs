@@ -1,16 +1,17 @@
 //! Tells how a run ended, and what can be done next.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use gimlet::Ending;
 use gimlet::event::{Failure, FinishState, Finished, Suspension};
 use gimlet::run::RunError;
+use gimlet::text::Printable;
 use gimlet_runtime::Session;
 
 use crate::app;
 use crate::exit::UsageError;
 use crate::front::Front;
-use crate::show::{markdown, question, summary};
+use crate::show::{is_cut, markdown, question, summary};
 use crate::style::{ERROR, WARNING};
 
 /// Where the person is who reads how a run ended, and so what they can type next.
@@ -68,7 +69,7 @@ pub(crate) fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyh
     if front.is_json() {
         return Ok(());
     }
-    let mut stderr = anstream::stderr().lock();
+    let mut stderr = crate::out::stderr();
     match ending {
         Ending::Finished(finished) => {
             answer(finished, front)?;
@@ -77,7 +78,7 @@ pub(crate) fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyh
             }
             writeln!(stderr)?;
             for note in &finished.notes {
-                writeln!(stderr, "{WARNING}note:{WARNING:#} {note}")?;
+                writeln!(stderr, "{WARNING}note:{WARNING:#} {}", Printable::line(note))?;
             }
             if let Some((what, flag)) = limit(finished) {
                 writeln!(stderr, "{WARNING}stopped:{WARNING:#} the run reached {what}")?;
@@ -89,6 +90,9 @@ pub(crate) fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyh
             let pending = app::approvals()?.pending()?;
             if let Some(pending) = pending.into_iter().find(|question| question.request.id == *approval) {
                 write!(stderr, "{}", question(&pending.request))?;
+                if is_cut(&pending.request) {
+                    writeln!(stderr, "  gimlet approvals show {approval} shows all of it")?;
+                }
             }
             writeln!(stderr, "{WARNING}suspended:{WARNING:#} run {id} waits for approval {approval}")?;
             writeln!(stderr, "hint: {}", at.after_question(approval))?;
@@ -98,10 +102,14 @@ pub(crate) fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyh
             writeln!(stderr, "hint: {} carries on", at.again())?;
         }
         Ending::Suspended(Suspension::Diverged { message }) => {
-            writeln!(stderr, "{ERROR}error:{ERROR:#} run {id} cannot be replayed: {message}")?;
+            writeln!(
+                stderr,
+                "{ERROR}error:{ERROR:#} run {id} cannot be replayed: {}",
+                Printable::line(message)
+            )?;
         }
         Ending::Failed(Failure { error, message, hint }) => {
-            writeln!(stderr, "{ERROR}error:{ERROR:#} {message} ({error})")?;
+            writeln!(stderr, "{ERROR}error:{ERROR:#} {} ({error})", Printable::block(message))?;
             if let Some(hint) = hint {
                 writeln!(stderr, "hint: {hint}")?;
             }
@@ -118,12 +126,12 @@ fn answer(finished: &Finished, front: &Front) -> anyhow::Result<()> {
     }
     if !front.is_quiet() {
         // Sets the answer apart from the talk where both are seen.
-        writeln!(anstream::stderr())?;
+        writeln!(crate::out::stderr())?;
     }
-    if std::io::stdout().is_terminal() {
-        writeln!(anstream::stdout(), "{}", markdown(&finished.answer, front.screen().columns()))?;
+    if crate::out::answers_on_terminal() {
+        writeln!(crate::out::stdout(), "{}", markdown(&finished.answer, front.screen().columns()))?;
     } else {
-        writeln!(std::io::stdout(), "{}", finished.answer.trim_end())?;
+        crate::out::answer(finished.answer.trim_end())?;
     }
     Ok(())
 }

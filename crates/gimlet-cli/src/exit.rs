@@ -56,8 +56,15 @@ impl From<&Ending> for ExitStatus {
 
 /// Tells the person what went wrong, and how the program ends.
 pub(crate) fn report(error: &anyhow::Error) -> ExitStatus {
+    // Whoever reads the output has seen enough, such as `head`.
+    let is_closed = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(is_closed) {
+        return ExitStatus::Success;
+    }
     use std::io::Write;
-    let mut stderr = anstream::stderr().lock();
+    let mut stderr = crate::out::stderr();
     let red = crate::style::ERROR;
     // Nobody is left to tell when this fails.
     let _ = writeln!(stderr, "{red}error:{red:#} {error:#}");

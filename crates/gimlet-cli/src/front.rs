@@ -1,17 +1,20 @@
 //! How a person and a run are in contact: what they see of it, how they are asked, and how they steer it.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Instant;
 
 use gimlet::Ending;
 use gimlet::approval::{ApprovalRequest, Decision, Scope};
 use gimlet::event::ActionFormat;
 use gimlet::feed::After;
+use gimlet::text::Printable;
 use gimlet_runtime::options::ApproveMode;
 use gimlet_runtime::{Attendance, Runtime, Session, SessionApprover, Settings, Turn};
 
 use crate::args::RunOptions;
-use crate::keys::{Key, Keys, Mode};
+use crate::asking::{Pressed, Question};
+use crate::keys::{Key, Keys, Mode, discard_pending};
 use crate::show::{JsonLines, Live, Prose, Screen, Show, Talk, Telling, Volume, Warnings, Words, question};
 use crate::style::{BOLD, DIM};
 
@@ -86,8 +89,8 @@ impl Front {
     fn with(json: bool, telling: Telling, typing: Typing) -> Self {
         let (input, talk, answer) = (
             std::io::stdin().is_terminal(),
-            std::io::stderr().is_terminal(),
-            std::io::stdout().is_terminal(),
+            crate::out::talks_on_terminal(),
+            crate::out::answers_on_terminal(),
         );
         let style = if json {
             Style::Json
@@ -164,11 +167,10 @@ impl Front {
             (Typing::Steers, true) => Keys::listen(),
             (Typing::Steers, false) | (Typing::Ignored, _) => None,
         };
-        let mut open: Option<Open> = None;
+        let mut open: Option<Question> = None;
         let work = turn.ended();
         tokio::pin!(work);
         loop {
-            let asked = open.as_ref().map(|open| open.request.id.clone());
             tokio::select! {
                 biased;
                 Some(event) = events.next() => shown.show(event?.as_ref()),
@@ -183,15 +185,17 @@ impl Front {
                     }
                     return ending;
                 }
-                request = session.asked(asked.as_deref()), if open.is_none() => {
+                request = session.asked(), if open.is_none() => {
                     self.screen.rest();
                     match self.answers {
                         Answers::Demo => self.agree(session, &request),
                         Answers::Person => {
-                            open = Some(Open::ask(request));
                             if keys.is_none() {
+                                // Typed for something else, before the question was there.
+                                discard_pending();
                                 keys = Keys::listen();
                             }
+                            open = Some(Question::ask(request, Instant::now()));
                         }
                     }
                 }
@@ -200,21 +204,38 @@ impl Front {
                         open = question;
                         session.cancel();
                     }
-                    Some(question) => {
-                        open = match question.press(key) {
-                            Pressed::Open(question) => Some(question),
-                            Pressed::Decided(id, decision) => {
-                                // A run that ended meanwhile needs no answer.
-                                session.decide(&id, decision);
-                                None
-                            }
-                        };
-                        if open.is_none() && self.typing == Typing::Ignored {
-                            keys = None;
+                    Some(question) => match question.press(key, Instant::now()) {
+                        Pressed::Waits(question) => open = Some(question),
+                        Pressed::TooEarly(question) => {
+                            open = Some(question);
+                            self.keep_typed(key);
                         }
-                    }
+                        Pressed::Answered(id, decision) => {
+                            // A run that ended meanwhile needs no answer.
+                            session.decide(&id, decision);
+                            if self.typing == Typing::Ignored {
+                                keys = None;
+                            }
+                        }
+                    },
                     None => self.steer(key, session).await?,
                 },
+                () = quiet(open.as_ref()) => {
+                    if let Some(question) = &mut open {
+                        question.listen();
+                    }
+                }
+            }
+        }
+    }
+
+    /// A key that came too early to answer a question is part of what was being typed to steer the run. That is back
+    /// on its line when the question is answered.
+    fn keep_typed(&self, key: Key) {
+        match (self.typing, key) {
+            (Typing::Ignored, _) | (Typing::Steers, Key::Enter | Key::Interrupt) => {}
+            (Typing::Steers, Key::Char(_) | Key::Backspace | Key::Clear) => {
+                self.screen.type_quietly(|typed| edit(typed, key));
             }
         }
     }
@@ -245,7 +266,7 @@ impl Front {
         if key == Key::Enter {
             let text = self.screen.take_typed();
             if !text.trim().is_empty() {
-                self.screen.line(&format!("{BOLD}›{BOLD:#} {}", text.trim()));
+                self.screen.line(&format!("{BOLD}›{BOLD:#} {}", Printable::block(text.trim())));
                 match text.trim() {
                     "/plan" | "/plan now" => session.replan().await?,
                     words => session.say(words).await?,
@@ -259,8 +280,7 @@ impl Front {
 
 /// Who is asked where no run is watched: the person at the terminal, if there is one.
 pub(crate) fn clerk(runtime: &Runtime, mode: ApproveMode) -> SessionApprover {
-    let is_attended = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let attendance = if is_attended { Attendance::Person } else { Attendance::Nobody };
+    let attendance = if crate::out::can_ask() { Attendance::Person } else { Attendance::Nobody };
     let notify = Arc::new({
         let runtime = runtime.clone();
         move |notice| runtime.notify(notice)
@@ -271,27 +291,47 @@ pub(crate) fn clerk(runtime: &Runtime, mode: ApproveMode) -> SessionApprover {
 /// Does something while its questions are put to the person at the terminal.
 pub(crate) async fn asking<T>(approver: &SessionApprover, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
+    let mut keys = None;
+    let mut open: Option<Question> = None;
     loop {
-        let request = tokio::select! {
+        tokio::select! {
             biased;
             done = &mut work => return done,
-            request = approver.asked(None) => request,
-        };
-        let mut open = Open::ask(request);
-        let mut keys = Keys::listen();
-        let (id, decision) = loop {
-            open = match open.press(next(&mut keys).await) {
-                Pressed::Open(open) => open,
-                Pressed::Decided(id, decision) => break (id, decision),
-            };
-        };
-        approver.decide(&id, decision);
+            request = approver.asked(), if open.is_none() => {
+                discard_pending();
+                keys = Keys::listen();
+                open = Some(Question::ask(request, Instant::now()));
+            }
+            key = next(&mut keys) => {
+                let Some(question) = open.take() else { continue };
+                match question.press(key, Instant::now()) {
+                    Pressed::Waits(question) | Pressed::TooEarly(question) => open = Some(question),
+                    Pressed::Answered(id, decision) => {
+                        approver.decide(&id, decision);
+                        keys = None;
+                    }
+                }
+            }
+            () = quiet(open.as_ref()) => {
+                if let Some(question) = &mut open {
+                    question.listen();
+                }
+            }
+        }
     }
 }
 
 async fn next(keys: &mut Option<Keys>) -> Key {
     match keys {
         Some(keys) => keys.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until an open question may listen; for ever where none has to.
+async fn quiet(open: Option<&Question>) {
+    match open.and_then(Question::ready_at) {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
     }
 }
@@ -305,82 +345,6 @@ fn edit(line: &mut String, key: Key) {
         Key::Enter | Key::Clear => line.clear(),
         Key::Interrupt => {}
     }
-}
-
-/// A question that waits for a key, or a refusal that waits for its reason.
-struct Open {
-    request: ApprovalRequest,
-    /// What to do instead, as far as it is typed; none while no refusal was given.
-    instead: Option<String>,
-}
-
-/// What became of a question with a key.
-enum Pressed {
-    /// It is still open.
-    Open(Open),
-    /// It is answered.
-    Decided(String, Decision),
-}
-
-const CHOICES: &str = "[y]es once · [s]ession · [a]lways · [n]o, and say why · [q]uit";
-
-impl Open {
-    fn ask(request: ApprovalRequest) -> Self {
-        say(&format!("{}  {CHOICES} ", question(&request)));
-        Open { request, instead: None }
-    }
-
-    /// Takes a key.
-    fn press(mut self, key: Key) -> Pressed {
-        if self.instead.is_some() {
-            return self.type_reason(key);
-        }
-        let decision = match key {
-            Key::Char('y' | 'Y') => Decision::Approve { scope: Scope::Once },
-            Key::Char('s' | 'S') => Decision::Approve { scope: Scope::Session },
-            Key::Char('a' | 'A') => Decision::Approve { scope: Scope::Always },
-            Key::Char('q' | 'Q') => Decision::Abort,
-            Key::Char('n' | 'N' | 'd' | 'D') => {
-                say(&format!("no\n  {DIM}what instead? Enter alone for nothing:{DIM:#} "));
-                self.instead = Some(String::new());
-                return Pressed::Open(self);
-            }
-            // Anything that is no clear answer is none.
-            Key::Char(_) | Key::Enter | Key::Backspace | Key::Clear | Key::Interrupt => {
-                return Pressed::Open(self);
-            }
-        };
-        say("\n");
-        self.decide(decision)
-    }
-
-    fn type_reason(mut self, key: Key) -> Pressed {
-        let mut reason = self.instead.take().unwrap_or_default();
-        match key {
-            Key::Enter => {
-                say("\n");
-                let feedback = Some(reason.trim().to_owned()).filter(|reason| !reason.is_empty());
-                return self.decide(Decision::Deny { feedback });
-            }
-            Key::Char(c) => say(&c.to_string()),
-            Key::Backspace if !reason.is_empty() => say("\u{8} \u{8}"),
-            Key::Clear => say(&"\u{8} \u{8}".repeat(reason.chars().count())),
-            Key::Backspace | Key::Interrupt => {}
-        }
-        edit(&mut reason, key);
-        self.instead = Some(reason);
-        Pressed::Open(self)
-    }
-
-    fn decide(self, decision: Decision) -> Pressed {
-        Pressed::Decided(self.request.id, decision)
-    }
-}
-
-fn say(text: &str) {
-    let mut stderr = anstream::stderr().lock();
-    // A terminal that went away shows nothing.
-    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
 }
 
 fn volume(options: &RunOptions) -> Volume {

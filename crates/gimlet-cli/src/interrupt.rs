@@ -43,6 +43,21 @@ impl Interrupts {
     }
 }
 
+/// Does what comes before a run: servers are started, a model is looked for. Ctrl-C meanwhile ends the program, and what it
+/// has started.
+pub(crate) async fn starting<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let mut interrupts = Interrupts::listen()?;
+    tokio::select! {
+        biased;
+        () = interrupts.next() => {
+            keys::restore();
+            app::kill_all();
+            std::process::exit(130);
+        }
+        done = work => done,
+    }
+}
+
 /// Ends when the person presses Ctrl-C or the system asks the program to stop; a second time ends the program at once.
 pub(crate) fn interruptible() -> anyhow::Result<CancellationToken> {
     // Listening begins here, not when the task is first polled.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use termimad::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use tokio::sync::mpsc;
 
@@ -108,6 +108,12 @@ impl Drop for Keys {
             let _ = thread.join();
         }
     }
+}
+
+/// Throws away what was typed and not read yet, so that it cannot answer a question that nobody has seen.
+pub(crate) fn discard_pending() {
+    // Where standard input is no terminal, nothing was typed.
+    let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
 }
 
 /// Sets the terminal back to how it was. For the ways out of the program that drop nothing.

@@ -3,6 +3,7 @@
 
 mod app;
 mod args;
+mod asking;
 mod attach;
 mod commands;
 mod diagnostics;
@@ -14,11 +15,12 @@ mod interrupt;
 mod keys;
 mod session;
 mod show;
-mod style;
 
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+
+use gimlet_term::{out, style};
 
 use args::{Cli, Command};
 use exit::ExitStatus;
@@ -59,8 +61,8 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Run(args)) => commands::run::run(args).await,
         Some(Command::Demo(args)) => commands::demo::demo(args).await,
         Some(Command::Resume(args)) => commands::run::resume(args).await,
-        Some(Command::Runs { command }) => commands::runs::runs(command).await,
-        Some(Command::Approvals(args)) => commands::approvals::list(args),
+        Some(Command::Runs { command, list }) => commands::runs::runs(command, list).await,
+        Some(Command::Approvals(args)) => commands::approvals::approvals(args),
         Some(Command::Approve(args)) => commands::approvals::approve(&args),
         Some(Command::Deny(args)) => commands::approvals::deny(args),
         Some(Command::Models { command, server }) => commands::models::models(command, server).await,
@@ -79,7 +81,9 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Doctor(args)) => doctor::doctor(&args).await,
         Some(Command::Trust(args)) => commands::trust::trust(&args),
         Some(Command::Completions { shell }) => {
-            clap_complete::generate(shell, &mut Cli::command(), "gimlet", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "gimlet", &mut script);
+            out::data(&script)?;
             Ok(ExitStatus::Success)
         }
         Some(Command::Man { dir }) => commands::man::man(dir.as_deref()),

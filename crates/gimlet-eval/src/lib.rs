@@ -14,7 +14,6 @@ mod prove;
 mod report;
 pub mod repository;
 mod score;
-mod style;
 mod suite;
 mod transcript;
 
@@ -27,7 +26,8 @@ use gimlet_runtime::config::{Settings, shown};
 use gimlet_runtime::isolation::Isolation;
 use gimlet_runtime::options::Choice;
 
-use crate::style::DIM;
+use gimlet_term::style::DIM;
+use gimlet_term::{out, style};
 
 pub use attempt::stay_with_parent;
 pub use options::{Conclusion, EvalMode, EvalOptions, Format, SplitChoice, Writing};
@@ -55,13 +55,13 @@ pub async fn eval(
         EvalMode::Check => prove::prove(&chosen, settings, &cancel).await,
         EvalMode::Prepare(folder) => {
             let laid = foreign::prepare(&chosen, &folder)?;
-            writeln!(anstream::stderr(), "{laid} tasks are laid out in {}", shown(&folder))?;
+            writeln!(crate::out::stderr(), "{laid} tasks are laid out in {}", shown(&folder))?;
             Ok(Conclusion::Done)
         }
         EvalMode::Grade(folder) => {
-            let mut ledger = Ledger::open(&out(&args, &suite), &suite, &Writer::Grading)?;
+            let mut ledger = Ledger::open(&results_in(&args, &suite), &suite, &Writer::Grading)?;
             let graded = foreign::grade(&folder, &suite, &chosen, &mut ledger, settings, &cancel).await?;
-            writeln!(anstream::stderr(), "{graded} tries are graded")?;
+            writeln!(crate::out::stderr(), "{graded} tries are graded")?;
             tell(&args, &suite, &ledger, Vec::new())?;
             Ok(Conclusion::Done)
         }
@@ -73,7 +73,7 @@ pub async fn eval(
         }
         EvalMode::Try => {
             let writer = Writer::Trying { writing: &args.writing, timeout: args.timeout };
-            let mut ledger = Ledger::open(&out(&args, &suite), &suite, &writer)?;
+            let mut ledger = Ledger::open(&results_in(&args, &suite), &suite, &writer)?;
             let (able, skipped) = sort_out(&chosen);
             let ahead = tries(&args, &able);
             let status = try_all(&args, settings, &ahead, &mut ledger, &cancel).await;
@@ -87,7 +87,7 @@ pub async fn eval(
 }
 
 /// Where results are kept.
-fn out(args: &EvalOptions, suite: &Suite) -> PathBuf {
+fn results_in(args: &EvalOptions, suite: &Suite) -> PathBuf {
     args.out.clone().unwrap_or_else(|| Path::new("gimlet-eval").join(&suite.name))
 }
 
@@ -173,14 +173,14 @@ fn tell(args: &EvalOptions, suite: &Suite, ledger: &Ledger, skipped: Vec<Skipped
     report.write(ledger.folder())?;
     print(args, &report)?;
     let page = ledger.folder().join("report.html");
-    writeln!(anstream::stderr(), "{DIM}the whole report: {}{DIM:#}", page.display())?;
+    writeln!(crate::out::stderr(), "{DIM}the whole report: {}{DIM:#}", page.display())?;
     Ok(())
 }
 
 fn print(args: &EvalOptions, report: &Report) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     match args.format {
-        Format::Json => writeln!(stdout, "{}", serde_json::to_string(report)?)?,
+        Format::Json => crate::out::json(report)?,
         Format::Markdown => write!(stdout, "{}", report.markdown())?,
         Format::Table => write!(stdout, "{}", report.table())?,
     }

@@ -1,6 +1,6 @@
 //! What a person sees while models are tried: a line for each finished try, and on a terminal one that lives.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -17,7 +17,7 @@ pub struct Progress {
 impl Progress {
     /// So many tries lie ahead.
     pub fn new(tries: usize) -> Self {
-        if !std::io::stderr().is_terminal() {
+        if !crate::out::talks_on_terminal() {
             return Progress { bar: None };
         }
         let bar = ProgressBar::with_draw_target(Some(tries as u64), ProgressDrawTarget::stderr());
@@ -64,7 +64,7 @@ impl Progress {
     /// Tells something.
     pub fn say(&self, text: &str) {
         // Standard error that went away stops nothing.
-        let print = || drop(writeln!(anstream::stderr().lock(), "{text}"));
+        let print = || drop(writeln!(crate::out::stderr(), "{text}"));
         match &self.bar {
             Some(bar) => bar.suspend(print),
             None => print(),

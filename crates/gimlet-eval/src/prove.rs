@@ -41,7 +41,7 @@ pub async fn prove(
         .iter()
         .map(|tool| Tool::spec(tool.as_ref()).name.clone())
         .collect();
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     let (mut wrong, mut unproven) = (0, 0);
     for task in tasks {
         let (style, mark, told) = match examine(task, settings, &tools, cancel).await? {

@@ -199,6 +199,7 @@ impl Reply {
             (framing, _) => framing,
         };
         let decoder = self.model.wire.decoder(framing, &self.model.options);
+        let decoder = decoder.allowing(self.request.sampling.max_tokens);
         let stop = match self.model.learned().quirks.without.contains(Extra::Stop) {
             true => StopFilter::new(&self.request.sampling.stop),
             false => None,

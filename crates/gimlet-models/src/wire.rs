@@ -12,6 +12,7 @@ pub mod ollama;
 pub mod openai;
 mod options;
 
+use gimlet::message::Finish;
 use gimlet::model::{ModelError, ModelEvent, Request};
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +48,8 @@ impl Wire {
             Wire::OpenAi => Box::new(openai::Frames::new(options)),
             Wire::Anthropic => Box::new(anthropic::Frames::new(options)),
         };
-        Decoder { framer: frame::Framer::new(framing), wire, state: State::Empty }
+        let allowance = Allowance::of(options.max_tokens);
+        Decoder { framer: frame::Framer::new(framing), wire, state: State::Empty, allowance }
     }
 
     /// How this protocol cuts a streamed reply into frames.
@@ -73,6 +75,33 @@ pub struct Decoder {
     framer: frame::Framer,
     wire: Box<dyn DecodeFrame>,
     state: State,
+    /// What the reply may still bring.
+    allowance: Allowance,
+}
+
+/// How many more bytes of frames a reply may have: what was asked for, with room to spare. A server that does not end
+/// would fill the memory otherwise.
+#[derive(Debug, Clone, Copy)]
+struct Allowance(usize);
+
+impl Allowance {
+    /// A frame with one token takes a few hundred bytes.
+    const BYTES_PER_TOKEN: usize = 2048;
+    /// Thinking may come on top of what was asked for.
+    const LEAST: usize = 32 << 20;
+    const MOST: usize = 256 << 20;
+
+    fn of(max_tokens: u32) -> Self {
+        let tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
+        Allowance(tokens.saturating_mul(Self::BYTES_PER_TOKEN).clamp(Self::LEAST, Self::MOST))
+    }
+
+    /// Whether so many bytes were still allowed; they are used up.
+    fn take(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +117,15 @@ enum State {
 }
 
 impl Decoder {
+    /// Lets the reply be as long as this request asks for.
+    #[must_use]
+    pub fn allowing(mut self, max_tokens: Option<u32>) -> Self {
+        if let Some(max_tokens) = max_tokens {
+            self.allowance = Allowance::of(max_tokens);
+        }
+        self
+    }
+
     /// Adds the events of the next bytes to `out`. On an error, the events before it are in `out` too.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.state == State::Empty && !bytes.is_empty() {
@@ -100,7 +138,13 @@ impl Decoder {
                 Ok(None) => continue,
                 Ok(Some(data)) => {
                     self.state = State::Frames;
-                    self.wire.frame(data, out)
+                    match self.allowance.take(data.len()) {
+                        true => self.wire.frame(data, out),
+                        false => {
+                            stop(out);
+                            Ok(())
+                        }
+                    }
                 }
                 Err(error) => Err(error),
             };
@@ -144,6 +188,12 @@ impl Decoder {
         }
         decoded
     }
+}
+
+/// Ends a reply that is longer than anything that was asked for. It is told as one that was cut for its length.
+fn stop(out: &mut Vec<ModelEvent>) {
+    out.push(ModelEvent::Notice("the model's reply is far longer than asked for and was stopped".into()));
+    out.push(ModelEvent::Done(Finish::Length));
 }
 
 /// Serialises a body that borrows everything from the request.

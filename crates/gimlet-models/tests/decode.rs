@@ -55,6 +55,38 @@ fn recorded_replies_decode_as_noted() {
     }
 }
 
+/// A server that never ends: text, thinking and arguments of a call, in frames of a megabyte.
+#[test]
+fn finding_11_a_reply_far_longer_than_asked_for_is_stopped() {
+    let long = "x".repeat(1 << 20);
+    let call = r#"{"index":0,"id":"1","function":{"name":"f","arguments":"LONG"}}"#;
+    let frames = [
+        (Wire::OpenAi, r#"data: {"choices":[{"delta":{"content":"LONG"}}]}"#.to_owned()),
+        (Wire::OpenAi, r#"data: {"choices":[{"delta":{"reasoning_content":"LONG"}}]}"#.to_owned()),
+        (Wire::OpenAi, format!(r#"data: {{"choices":[{{"delta":{{"tool_calls":[{call}]}}}}]}}"#)),
+        (Wire::Ollama, r#"{"message":{"role":"assistant","content":"LONG"},"done":false}"#.to_owned()),
+    ];
+    for (wire, frame) in frames {
+        let frame = frame.replace("LONG", &long) + "\n\n";
+        let mut decoder = wire.decoder(wire.framing(), &WireOptions::new("m"));
+        let (mut kept, mut last, mut pushed) = (0, None, 0);
+        while !decoder.is_over() {
+            let mut events = Vec::new();
+            decoder.push(frame.as_bytes(), &mut events).unwrap();
+            for event in events {
+                if let ModelEvent::Text(text) | ModelEvent::Thinking(text) = &event {
+                    kept += text.len();
+                }
+                last = Some(event);
+            }
+            pushed += 1;
+            assert!(pushed < 1000, "it is read without end");
+        }
+        assert_eq!(last, Some(ModelEvent::Done(gimlet::message::Finish::Length)), "{wire:?}");
+        assert!(kept <= 64 << 20, "{kept}");
+    }
+}
+
 #[test]
 fn cuts_at_every_offset_change_nothing() {
     for (name, wire) in WIRES {

@@ -79,15 +79,12 @@ impl SessionApprover {
         lock(&self.waiting).values().map(|waiting| waiting.request.clone()).collect()
     }
 
-    /// Waits until a question is there that `known` does not name.
-    pub async fn asked(&self, known: Option<&str>) -> ApprovalRequest {
+    /// Waits until a question waits, and returns the first one.
+    pub async fn asked(&self) -> ApprovalRequest {
         let mut changed = self.changed.subscribe();
         loop {
-            let new = lock(&self.waiting)
-                .values()
-                .find(|waiting| Some(waiting.request.id.as_str()) != known)
-                .map(|waiting| waiting.request.clone());
-            if let Some(request) = new {
+            let first = lock(&self.waiting).values().next().map(|waiting| waiting.request.clone());
+            if let Some(request) = first {
                 return request;
             }
             // The sender is part of this value, so it is there.

@@ -135,20 +135,15 @@ impl Runtime {
         self.shared.reaper.kill_all();
     }
 
-    /// The run that a person means by its id, a part of it, or `last`.
+    /// The run that a person means by its id, a part of it, or `last`, which is the newest of the working directory.
     pub fn find(&self, run: &str) -> anyhow::Result<RunId> {
-        let found = self.shared.store.resolve(run);
-        Ok(found.map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?)
+        self.find_in(self.process().here(), run)
     }
 
-    /// The same among the runs of one folder: `last` is the newest that was made there.
-    pub fn find_in(&self, root: &Path, run: &str) -> anyhow::Result<RunId> {
-        if run != "last" {
-            return self.find(run);
-        }
-        let mut runs = self.shared.store.list(usize::MAX)?.into_iter();
-        let newest = runs.find(|run| Path::new(&run.root) == root).map(|run| run.id);
-        Ok(newest.ok_or_else(|| UsageError::new("there are no runs in this folder yet"))?)
+    /// The same where `last` is the newest run of a certain folder.
+    pub fn find_in(&self, folder: &Path, run: &str) -> anyhow::Result<RunId> {
+        let found = self.shared.store.resolve_in(run, folder);
+        Ok(found.map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?)
     }
 
     /// The settings for these options.

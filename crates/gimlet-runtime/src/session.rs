@@ -37,6 +37,9 @@ use crate::{context, fork, models, trace, undo};
 /// What an open question is answered with when the person says something else instead.
 const SOMETHING_ELSE: &str = "The person did not answer and said something else instead; read it.";
 
+/// What the model is told when the person stopped it and then says something else.
+const INTERRUPTED: &str = "I interrupted you before you were done; what you were doing was not finished.";
+
 /// What a session is to work on next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
@@ -260,9 +263,13 @@ impl Session {
         let limits = further(events, &state, team.limits(options, settings));
         let ready = open_question(events)
             .map(|question| (question.id.clone(), Decision::Deny { feedback: Some(SOMETHING_ELSE.into()) }));
+        let text = match state.stop {
+            Some(Stop::Suspended(Suspension::Interrupted)) => format!("{INTERRUPTED}\n\n{text}"),
+            Some(_) | None => text.to_owned(),
+        };
         let env = self.env(cancel, ready)?;
         let (last, agent) = (work.last.take(), work.agent.clone());
-        Ok(Run::converse_after(last, agent, &id, text, env, Some(limits)).await?)
+        Ok(Run::converse_after(last, agent, &id, &text, env, Some(limits)).await?)
     }
 
     async fn carry_on(
@@ -322,9 +329,9 @@ impl Session {
         self.inner.approver.pending()
     }
 
-    /// Waits for a question that is not the one named.
-    pub async fn asked(&self, known: Option<&str>) -> ApprovalRequest {
-        self.inner.approver.asked(known).await
+    /// Waits until a question waits, and returns the first one.
+    pub async fn asked(&self) -> ApprovalRequest {
+        self.inner.approver.asked().await
     }
 
     /// Answers a question. Says whether it waited.

@@ -1,8 +1,11 @@
 //! Small helpers for texts that people read.
 
-/// A text cut to so many characters, on one line.
+use gimlet::text::Printable;
+
+/// A text cut to so many characters, on one line, with everything in it visible.
 pub fn clip(text: &str, most: usize) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let line = Printable::line(&words.join(" ")).into_string();
     if line.chars().count() <= most {
         return line;
     }

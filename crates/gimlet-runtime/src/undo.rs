@@ -29,9 +29,25 @@ pub struct Outcome {
     pub intent: String,
     /// The files as they were before it.
     pub restored: Vec<String>,
+    /// Files that it had created, which are gone again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
     /// Why nothing was restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+impl Outcome {
+    /// What was done to the files, in words.
+    pub fn done(&self) -> String {
+        let part = |word: &str, files: &[String]| {
+            (!files.is_empty()).then(|| format!("{word} {}", files.join(", ")))
+        };
+        let kept: Vec<String> =
+            self.restored.iter().filter(|file| !self.removed.contains(file)).cloned().collect();
+        let parts = [part("restored", &kept), part("removed", &self.removed)];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// What came of taking back.
@@ -87,7 +103,10 @@ pub(crate) async fn take_back(
             Err(other) => return Err(other.into()),
         };
         let failed = error.is_some();
-        outcomes.push(Outcome { patch: proposal.id, intent: proposal.intent, restored, error });
+        let created =
+            |path: &String| undo.changes.iter().any(|change| change.path == *path && change.before.is_none());
+        let removed = restored.iter().filter(|path| created(path)).cloned().collect();
+        outcomes.push(Outcome { patch: proposal.id, intent: proposal.intent, restored, removed, error });
         if failed {
             break;
         }
@@ -157,7 +176,7 @@ pub(crate) fn record(events: &[Event], outcomes: &[Outcome]) -> (Vec<EventKind>,
     let undone: Vec<String> = outcomes
         .iter()
         .filter(|outcome| outcome.error.is_none())
-        .map(|outcome| format!("{} (restored {})", outcome.patch, outcome.restored.join(", ")))
+        .map(|outcome| format!("{} ({})", outcome.patch, outcome.done()))
         .collect();
     if undone.is_empty() {
         return (Vec::new(), None);

@@ -1,5 +1,7 @@
 //! From what a person types to the run they mean.
 
+use std::path::Path;
+
 use gimlet::ids::RunId;
 use gimlet::store::StoreError;
 
@@ -11,6 +13,9 @@ pub enum FindError {
     /// There are no runs at all.
     #[error("there are no runs yet")]
     NoRuns,
+    /// There are none of this folder.
+    #[error("there are no runs in this folder; `gimlet runs --all` lists those of other folders")]
+    NoneHere,
     /// No id begins or ends like that.
     #[error("no run begins or ends with `{0}`")]
     NotFound(String),
@@ -28,6 +33,16 @@ pub enum FindError {
 }
 
 impl FileStore {
+    /// Like [`resolve`](Self::resolve), but `last` is the last run of this folder, which is an absolute path.
+    pub fn resolve_in(&self, text: &str, folder: &Path) -> Result<RunId, FindError> {
+        if text != "last" {
+            return self.resolve(text);
+        }
+        let all = self.list(usize::MAX)?;
+        let none = if all.is_empty() { FindError::NoRuns } else { FindError::NoneHere };
+        all.into_iter().find(|run| Path::new(&run.root) == folder).map(|run| run.id).ok_or(none)
+    }
+
     /// The run meant by `last` (the one started most recently), a full id, or an end of one that no other run shares.
     /// Blocks on files.
     pub fn resolve(&self, text: &str) -> Result<RunId, FindError> {
@@ -46,17 +61,6 @@ impl FileStore {
             [only] => Ok(only.clone()),
             [..] => Err(FindError::Ambiguous { text: text.into(), candidates: ids }),
         }
-    }
-}
-
-impl FileStore {
-    /// The same for somebody who works in one folder: `last` is the last run of that folder. Blocks on files.
-    pub fn resolve_in(&self, text: &str, root: &str) -> Result<RunId, FindError> {
-        if text != "last" {
-            return self.resolve(text);
-        }
-        let runs = self.list(usize::MAX)?;
-        runs.into_iter().find(|run| run.root == root).map(|run| run.id).ok_or(FindError::NoRuns)
     }
 }
 

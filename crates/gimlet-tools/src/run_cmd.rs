@@ -9,6 +9,7 @@ use gimlet::command::{
     Permissions, Profile,
 };
 use gimlet::effect::Effect;
+use gimlet::text::{first_control, shown};
 use gimlet::tool::{Keep, Manner, ToolCx, ToolError, TypedTool, code as core};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -215,8 +216,10 @@ pub(crate) fn checked(cmd: &str) -> Result<&str, ToolError> {
     if cmd.trim().is_empty() {
         return Err(ToolError::failed(core::VALIDATION_FAILED, "the command is empty"));
     }
-    if cmd.contains('\0') {
-        return Err(ToolError::failed(core::VALIDATION_FAILED, "the command has a NUL character"));
+    if let Some(control) = first_control(cmd) {
+        let message = format!("the command has a control character, {}", shown(control));
+        let hint = "Write the command without it; printf '\\033' writes such a character from a script.";
+        return Err(ToolError::failed(core::VALIDATION_FAILED, message).with("hint", hint));
     }
     Ok(cmd)
 }

@@ -132,6 +132,7 @@ pub mod signature;
 pub mod state;
 pub mod store;
 pub mod telemetry;
+pub mod text;
 pub mod tool;
 pub mod toolbox;
 pub mod work;

@@ -3,6 +3,7 @@
 
 mod eval;
 mod memory;
+mod order;
 mod parts;
 mod repo;
 mod run;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use gimlet_runtime::Options;
 use gimlet_runtime::options::Choice;
 
@@ -27,7 +28,9 @@ pub(crate) use repo::RepoCommand;
 pub(crate) use run::{
     DemoArgs, ImportArgs, ModelOptions, ResumeArgs, RunArgs, RunOptions, ServerArgs, TraceArgs, WorkOptions,
 };
-pub(crate) use runs::{ApproveArgs, DenyArgs, ExportFormat, RunsCommand, UndoArgs};
+pub(crate) use runs::{
+    ApprovalsArgs, ApprovalsCommand, ApproveArgs, DenyArgs, ExportFormat, RunsCommand, RunsListArgs, UndoArgs,
+};
 pub(crate) use sandbox::{JailArgs, SandboxArgs, SandboxCommand};
 pub(crate) use setup::{ConfigCommand, DoctorArgs, PolicyCommand, TrustArgs};
 
@@ -50,7 +53,31 @@ pub(crate) struct Cli {
 impl Cli {
     /// What was typed. Ends the program where that makes no sense.
     pub(crate) fn read() -> Self {
-        Cli::try_parse().unwrap_or_else(|error| hinted(error).exit())
+        let mut command = Cli::command();
+        command.build();
+        let words: Vec<_> = std::env::args_os().collect();
+        let words = order::reordered(&words, &command).unwrap_or(words);
+        let cli = Cli::try_parse_from(words).unwrap_or_else(|error| hinted(error).exit());
+        cli.checked(&command).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Makes sure that a single word is meant as a task where it looks like a misspelt command.
+    fn checked(self, command: &clap::Command) -> Result<Self, clap::Error> {
+        let word = self.run.task.as_deref().filter(|_| self.command.is_none());
+        let Some((word, meant)) = word.and_then(|word| Some((word, order::meant(word, command)?))) else {
+            return Ok(self);
+        };
+        if crate::out::can_ask() {
+            let question =
+                format!("`{meant}` is a command, `{word}` is none. Give it to the model as a task?");
+            if crate::show::agreed(&mut crate::out::stderr(), &question).is_ok_and(|agreed| agreed) {
+                return Ok(self);
+            }
+        }
+        let message = format!(
+            "there is no command `{word}`; did you mean `gimlet {meant}`?\n\nhint: gimlet run {word} gives it to the model as a task\n"
+        );
+        Err(command.clone().error(clap::error::ErrorKind::InvalidSubcommand, message))
     }
 }
 
@@ -74,12 +101,15 @@ pub(crate) enum Command {
     /// Carry on a run that was suspended, interrupted, limited or crashed, or go on with a conversation.
     Resume(ResumeArgs),
     /// Look at the runs that were made.
+    #[command(args_conflicts_with_subcommands = true)]
     Runs {
         #[command(subcommand)]
         command: Option<RunsCommand>,
+        #[command(flatten)]
+        list: RunsListArgs,
     },
-    /// List the questions that wait for an answer.
-    Approvals(JsonArgs),
+    /// List the questions that wait for an answer, or show all of one.
+    Approvals(ApprovalsArgs),
     /// Say yes to a question.
     Approve(ApproveArgs),
     /// Say no to a question.
@@ -183,6 +213,11 @@ pub(crate) struct RootArgs {
 }
 
 impl RootArgs {
+    /// The folder as runs name it.
+    pub(crate) fn canonical(&self) -> PathBuf {
+        self.folder().canonicalize().unwrap_or_else(|_| self.folder().to_owned())
+    }
+
     /// The folder, or the one the program was started in.
     pub(crate) fn folder(&self) -> &Path {
         self.root.as_deref().unwrap_or(Path::new("."))

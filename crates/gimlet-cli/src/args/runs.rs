@@ -9,13 +9,7 @@ use super::JsonArgs;
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// List runs, newest first.
-    List {
-        /// At most so many.
-        #[arg(short = 'n', long, default_value_t = 20)]
-        limit: usize,
-        #[command(flatten)]
-        json: JsonArgs,
-    },
+    List(RunsListArgs),
     /// Show one run, event by event.
     Show {
         /// The run: its id, the beginning or end of one, or `last`.
@@ -71,6 +65,21 @@ pub(crate) enum RunsCommand {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct RunsListArgs {
+    /// At most so many.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: usize,
+    /// Those of every folder, not only of this one.
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+    /// The folder whose runs are listed [default: this one].
+    #[arg(short, long, value_name = "DIR", conflicts_with = "all")]
+    pub(crate) root: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
     /// The run: its id, the beginning or end of one, or `last`.
     pub(crate) run: String,
@@ -86,6 +95,26 @@ pub(crate) enum ExportFormat {
     Markdown,
     /// One JSON object with all of it.
     Json,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ApprovalsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ApprovalsCommand>,
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// Show all of a question: every line of its preview and every argument.
+    Show {
+        /// The question.
+        id: String,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
 }
 
 #[derive(Debug, Args)]

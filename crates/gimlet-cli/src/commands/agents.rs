@@ -30,11 +30,11 @@ pub(crate) fn agents(
         AgentsCommand::List(JsonArgs { json: true }) => {
             let on = agents.defined.values().map(|entry| as_json(entry, true));
             let off = agents.inert.values().map(|entry| as_json(entry, false));
-            writeln!(std::io::stdout(), "{}", Value::from_iter(on.chain(off)))?;
+            crate::out::json(&Value::from_iter(on.chain(off)))?;
         }
         AgentsCommand::List(JsonArgs { json: false }) => list(&agents)?,
         AgentsCommand::Show { name, json: JsonArgs { json: true } } => {
-            writeln!(std::io::stdout(), "{}", as_json(agents.get(&name)?, true))?;
+            crate::out::json(&as_json(agents.get(&name)?, true))?;
         }
         AgentsCommand::Show { name, json: JsonArgs { json: false } } => show(agents.get(&name)?, &agents)?,
     }
@@ -42,10 +42,13 @@ pub(crate) fn agents(
 }
 
 fn list(agents: &Agents) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if agents.defined.is_empty() && agents.inert.is_empty() {
-        writeln!(anstream::stderr(), "no agent is defined")?;
-        writeln!(anstream::stderr(), "hint: add [agents.NAME] to gimlet.toml or to your own configuration")?;
+        writeln!(crate::out::stderr(), "no agent is defined")?;
+        writeln!(
+            crate::out::stderr(),
+            "hint: add [agents.NAME] to gimlet.toml or to your own configuration"
+        )?;
         return Ok(());
     }
     let all = agents.defined.keys().chain(agents.inert.keys());
@@ -102,7 +105,7 @@ fn approve_word(asking: Asking) -> Option<&'static str> {
 }
 
 fn show(entry: &AgentEntry, agents: &Agents) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     writeln!(stdout, "{BOLD}{}{BOLD:#} {DIM}{}{DIM:#}", entry.name, entry.spot)?;
     if !entry.description.is_empty() {
         writeln!(stdout, "{}", entry.description)?;

@@ -7,25 +7,49 @@ use gimlet::ids::RunId;
 use jiff::Timestamp;
 
 use crate::app;
-use crate::args::{ApproveArgs, DenyArgs, JsonArgs};
+use crate::args::{ApprovalsArgs, ApprovalsCommand, ApproveArgs, DenyArgs, JsonArgs};
 use crate::exit::{ExitStatus, UsageError};
-use crate::show::question;
+use crate::show::{is_cut, question, whole_question};
 
-/// Lists what waits for an answer.
-pub(crate) fn list(args: JsonArgs) -> anyhow::Result<ExitStatus> {
+/// Lists what waits for an answer, or shows all of one question.
+pub(crate) fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitStatus> {
+    match args.command {
+        None => list(args.json),
+        Some(ApprovalsCommand::Show { id, json }) => show(&id, json),
+    }
+}
+
+fn show(id: &str, args: JsonArgs) -> anyhow::Result<ExitStatus> {
+    let found = app::approvals()?.pending()?.into_iter().find(|waiting| waiting.request.id == id);
+    let Some(waiting) = found else {
+        return Err(UsageError::new(format!("no question `{id}` waits for an answer"))
+            .hint("see `gimlet approvals`")
+            .into());
+    };
+    match args.json {
+        true => crate::out::json(&waiting)?,
+        false => write!(crate::out::stdout(), "{}", whole_question(&waiting.request))?,
+    }
+    Ok(ExitStatus::Success)
+}
+
+fn list(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     let pending = app::approvals()?.pending()?;
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if args.json {
-        writeln!(stdout, "{}", serde_json::to_string(&pending)?)?;
+        crate::out::json(&pending)?;
         return Ok(ExitStatus::Success);
     }
     if pending.is_empty() {
-        writeln!(anstream::stderr(), "nothing waits for an approval")?;
+        writeln!(crate::out::stderr(), "nothing waits for an approval")?;
     }
     for waiting in pending {
         write!(stdout, "{}", question(&waiting.request))?;
         let resume =
             if is_kept(&waiting.run) { format!(" && gimlet resume {}", waiting.run) } else { String::new() };
+        if is_cut(&waiting.request) {
+            writeln!(stdout, "  gimlet approvals show {} shows all of it", waiting.request.id)?;
+        }
         writeln!(stdout, "  gimlet approve {}{resume}", waiting.request.id)?;
     }
     Ok(ExitStatus::Success)
@@ -56,12 +80,15 @@ fn decide(id: &str, decision: &Decision, word: &str) -> anyhow::Result<ExitStatu
     approvals
         .decide(id, decision, Timestamp::now())
         .map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet approvals`"))?;
-    let mut stderr = anstream::stderr();
+    let mut stderr = crate::out::stderr();
     writeln!(stderr, "{word} {id}")?;
     match run {
         Some(run) if is_kept(&run) => writeln!(stderr, "hint: gimlet resume {run} carries on")?,
-        // A client of `gimlet mcp serve` asked, and is to ask again.
-        Some(_) => writeln!(stderr, "hint: make the same call again")?,
+        // `gimlet tools call` or a client of `gimlet mcp serve` asked, and is to ask again.
+        Some(_) => match decision {
+            Decision::Approve { .. } => writeln!(stderr, "hint: make the same call again")?,
+            Decision::Deny { .. } | Decision::Defer | Decision::Abort => {}
+        },
         None => {}
     }
     Ok(ExitStatus::Success)

@@ -58,7 +58,7 @@ fn keys(settings: &Settings) -> anyhow::Result<Vec<KeyRow>> {
 }
 
 fn show(settings: &Settings, keys: &[KeyRow]) -> anyhow::Result<ExitStatus> {
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     let rows: Vec<(&Row, String)> = settings.rows().iter().map(|row| (row, words(row))).collect();
     let width = rows.iter().map(|(_, value)| value.chars().count()).max().unwrap_or(0).min(48);
     for (row, value) in &rows {
@@ -146,7 +146,7 @@ fn show_json(settings: &Settings, keys: &[KeyRow]) -> anyhow::Result<ExitStatus>
         "models": settings.named_models()?.names(),
         "agents": settings.agents()?.defined.into_keys().collect::<Vec<_>>(),
     });
-    writeln!(std::io::stdout(), "{all}")?;
+    crate::out::json(&all)?;
     Ok(ExitStatus::Success)
 }
 
@@ -205,6 +205,6 @@ fn init(user: bool, root: &RootArgs) -> anyhow::Result<ExitStatus> {
         _ => UsageError::new(format!("cannot write {}: {error}", shown(&path))),
     })?;
     file.write_all(template(whose).as_bytes())?;
-    writeln!(anstream::stderr(), "wrote {}; every line of it is commented out", shown(&path))?;
+    writeln!(crate::out::stderr(), "wrote {}; every line of it is commented out", shown(&path))?;
     Ok(ExitStatus::Success)
 }

@@ -32,7 +32,7 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         .context("cannot make a folder for the demo")?;
     let repo = folder.path().join("average");
     make_repository(&repo)?;
-    let mut stderr = anstream::stderr();
+    let mut stderr = crate::out::stderr();
     if !args.json {
         writeln!(
             stderr,

@@ -1,20 +1,22 @@
 //! `gimlet runs export`: a run as a document, Markdown for people and JSON for programs.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context;
 use gimlet::approval::{ApprovalRequest, Decision};
 use gimlet::event::{Event, EventKind, FinishState, Finished, Started, Suspension, ToolFinished};
 use gimlet::plan::Plan;
+use gimlet::text::Printable;
 use serde_json::{Value, json};
 
-use super::runs::load;
+use super::runs::{load, minute};
 use crate::args::ExportFormat;
 use crate::exit::ExitStatus;
 use crate::show::{clip, effect_line, fence};
 
+/// Most characters of a call's arguments that a document shows.
+const MOST_ARGUMENT_CHARS: usize = 400;
 /// Most lines of one result that a document shows.
 const RESULT_LINES: usize = 60;
 
@@ -36,7 +38,7 @@ pub(crate) async fn export(
         Some(path) => {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?
         }
-        None => std::io::stdout().write_all(text.as_bytes())?,
+        None => crate::out::data(text.as_bytes())?,
     }
     Ok(ExitStatus::Success)
 }
@@ -47,7 +49,8 @@ pub(crate) fn document(events: &[Event]) -> String {
     for event in events {
         write_event(&mut text, event);
     }
-    text.trim_end().to_owned() + "\n"
+    // What a run has collected is not obeyed by the terminal that the document is read on.
+    Printable::block(text.trim_end()).into_string() + "\n"
 }
 
 fn write_event(to: &mut String, event: &Event) {
@@ -55,7 +58,7 @@ fn write_event(to: &mut String, event: &Event) {
     let _ = match &event.kind {
         EventKind::RunStarted(started) => beginning(to, event, started),
         EventKind::RunResumed { root, version, .. } => {
-            writeln!(to, "*Resumed {} in `{root}` with version {version}.*\n", event.time)
+            writeln!(to, "*Resumed {} in `{root}` with version {version}.*\n", minute(event.time))
         }
         EventKind::StepStarted { step } => match event.path.is_root() {
             true => writeln!(to, "## Step {step}\n"),
@@ -113,7 +116,14 @@ fn write_event(to: &mut String, event: &Event) {
 fn beginning(to: &mut String, event: &Event, started: &Started) -> std::fmt::Result {
     let title = started.task.trim().lines().next().unwrap_or_default();
     writeln!(to, "# {}\n", clip(title, 100))?;
-    writeln!(to, "Run `{}`, {}, `{}` in `{}`.\n", event.run, event.time, started.model, started.root)?;
+    writeln!(
+        to,
+        "Run `{}`, {}, `{}` in `{}`.\n",
+        event.run,
+        minute(event.time),
+        started.model,
+        started.root
+    )?;
     if started.task.trim() != title {
         writeln!(to, "{}\n", started.task.trim())?;
     }
@@ -201,7 +211,10 @@ fn answer(to: &mut String, finished: &Finished) -> std::fmt::Result {
 
 /// Arguments on one line that no backtick ends.
 fn inline(args: &Value) -> String {
-    clip(&args.to_string(), 400).replace('`', "'")
+    let text = args.to_string();
+    let cut: String = text.chars().take(MOST_ARGUMENT_CHARS).collect();
+    let rest = if cut.len() < text.len() { "…" } else { "" };
+    format!("{cut}{rest}").replace('`', "'")
 }
 
 fn fenced(to: &mut String, language: &str, text: &str) -> std::fmt::Result {

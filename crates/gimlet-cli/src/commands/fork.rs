@@ -13,13 +13,13 @@ pub(crate) async fn fork(run: &str, at: u32, message: Option<String>) -> anyhow:
     let runtime = app::plain()?;
     let from = runtime.find(run)?;
     let forked = runtime.fork(&from, at, message).await?;
-    writeln!(std::io::stdout(), "{}", forked.id)?;
+    writeln!(crate::out::stdout(), "{}", forked.id)?;
     tell(&from, &forked, at)?;
     Ok(ExitStatus::Success)
 }
 
 fn tell(from: &RunId, Forked { id, has_changes }: &Forked, at: u32) -> anyhow::Result<()> {
-    let mut stderr = anstream::stderr();
+    let mut stderr = crate::out::stderr();
     let steps = match at - 1 {
         1 => "1 step is".to_owned(),
         many => format!("{many} steps are"),

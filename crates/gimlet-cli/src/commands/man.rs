@@ -1,6 +1,5 @@
 //! `gimlet man`: the manual pages, made from the same words as the help.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
@@ -22,7 +21,7 @@ pub(crate) fn man(dir: Option<&Path>) -> anyhow::Result<ExitStatus> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(command).render(&mut page)?;
-            std::io::stdout().write_all(&page)?;
+            crate::out::data(&page)?;
         }
     }
     Ok(ExitStatus::Success)

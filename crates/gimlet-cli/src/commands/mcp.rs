@@ -50,7 +50,7 @@ async fn list(root: &RootArgs, mcp: &McpArgs, json: JsonArgs) -> anyhow::Result<
     let stop = interrupt::interruptible()?;
     let named = mcp::named(&settings, &mcp.files)?;
     for warning in &named.warnings {
-        writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} {warning}")?;
+        writeln!(crate::out::stderr(), "{WARNING}warning:{WARNING:#} {warning}")?;
     }
     let reaper = Reaper::default();
     let rows = tokio::select! {
@@ -59,11 +59,11 @@ async fn list(root: &RootArgs, mcp: &McpArgs, json: JsonArgs) -> anyhow::Result<
     };
     let well = rows.iter().all(|row| matches!(row.health, Health::Up { .. }));
     if json.json {
-        writeln!(std::io::stdout(), "{}", json!({ "servers": rows, "untrusted": named.inert }))?;
+        crate::out::json(&json!({ "servers": rows, "untrusted": named.inert }))?;
     } else if rows.is_empty() && named.inert.is_empty() {
-        writeln!(anstream::stderr(), "no MCP server is configured")?;
+        writeln!(crate::out::stderr(), "no MCP server is configured")?;
         writeln!(
-            anstream::stderr(),
+            crate::out::stderr(),
             "hint: add [mcp.NAME] to your configuration, or name a file with --mcp"
         )?;
     } else {
@@ -73,7 +73,7 @@ async fn list(root: &RootArgs, mcp: &McpArgs, json: JsonArgs) -> anyhow::Result<
 }
 
 fn print(rows: &[HealthRow], inert: &[Inert]) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     for HealthRow { name, launch, health } in rows {
         match health {
             Health::Up { server, protocol, tools, notes } => {

@@ -35,14 +35,14 @@ async fn list(settings: &Settings) -> anyhow::Result<ExitStatus> {
     let (server, installed) = models::installed(settings).await?;
     let families = Families::built_in()?;
     let choice = choose(None, &installed, &families, server.wire(), server.host());
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = crate::out::stdout();
     let chosen = choice.as_ref().ok().map(|choice| choice.model.name.as_str());
     let cards = models::scorecards(settings.process()).ok();
     write!(stdout, "{}", table(&installed, |model| graded(&families, cards.as_ref(), model), chosen))?;
     match &choice {
         Ok(choice) => {
             writeln!(
-                anstream::stderr(),
+                crate::out::stderr(),
                 "{DIM}{} would be chosen: {}{DIM:#}",
                 choice.model.name,
                 choice.why
@@ -58,13 +58,13 @@ async fn grade(model: Option<&str>, settings: &Settings) -> anyhow::Result<ExitS
         Some(model) => models::find(model, settings).await?,
         None => models::chosen(settings).await?,
     };
-    writeln!(anstream::stderr(), "{DIM}asking {} {} small tasks …{DIM:#}", found.model.id(), ROUNDS * 4)?;
+    writeln!(crate::out::stderr(), "{DIM}asking {} {} small tasks …{DIM:#}", found.model.id(), ROUNDS * 4)?;
     let card = probe(found.model.as_ref(), ROUNDS).await?;
-    writeln!(std::io::stdout(), "{}", card.render().trim_end())?;
+    writeln!(crate::out::stdout(), "{}", card.render().trim_end())?;
     match found.digest {
         Some(digest) => models::scorecards(settings.process())?.insert(digest, card)?,
         None => writeln!(
-            anstream::stderr(),
+            crate::out::stderr(),
             "{DIM}not remembered: its server does not tell weights apart{DIM:#}"
         )?,
     }

@@ -44,11 +44,10 @@ fn check(project: &Project, command: &str, jail: Jail, json: bool) -> anyhow::Re
             ..report
         };
     }
-    let mut stdout = std::io::stdout().lock();
     if json {
-        writeln!(stdout, "{}", serde_json::to_string(&report)?)?;
+        crate::out::json(&report)?;
     } else {
-        writeln!(stdout, "{}\t{}", report.verdict.word(), report.reason)?;
+        writeln!(crate::out::stdout(), "{}\t{}", report.verdict.word(), report.reason)?;
     }
     Ok(ExitStatus::Success)
 }
@@ -77,7 +76,7 @@ fn name(grant: &Grant) -> String {
 }
 
 fn show(project: &Project) -> anyhow::Result<ExitStatus> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     for rule in project.policy().rules() {
         let (style, word) = match rule.verdict {
             Say::Allow => (GOOD, "allow"),
@@ -118,7 +117,7 @@ fn test(project: &Project) -> anyhow::Result<ExitStatus> {
         .policy()
         .rules()
         .fold((0, 0), |(rules, n), rule| (rules + 1, n + rule.matches.len() + rule.not_match.len()));
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     for failure in &failures {
         writeln!(stdout, "{ERROR}✗{ERROR:#} {}: {}: {}", failure.rule, failure.example, failure.problem)?;
     }
@@ -134,6 +133,6 @@ fn forget(id: &str) -> anyhow::Result<ExitStatus> {
             .into());
     };
     app::approvals()?.revoke(&grant.request.binding)?;
-    writeln!(anstream::stderr(), "forgotten: {NAME}{id}{NAME:#} asks again")?;
+    writeln!(crate::out::stderr(), "forgotten: {NAME}{id}{NAME:#} asks again")?;
     Ok(ExitStatus::Success)
 }

@@ -80,19 +80,15 @@ async fn run(
 ) -> anyhow::Result<ExitStatus> {
     let mut session = executor.start(spec).await?;
     for weakness in session.weaknesses() {
-        writeln!(anstream::stderr(), "warning: {weakness}")?;
+        writeln!(crate::out::stderr(), "warning: {weakness}")?;
     }
     let mut cell = session.cell(code).await?;
     loop {
         match cell.next().await? {
             CellEvent::Printed { text, stream: Stream::Stdout } => {
-                let mut stdout = std::io::stdout().lock();
-                stdout.write_all(text.as_bytes())?;
-                stdout.flush()?;
+                crate::out::data(text.as_bytes())?;
             }
-            CellEvent::Printed { text, stream: Stream::Stderr } => {
-                std::io::stderr().write_all(text.as_bytes())?
-            }
+            CellEvent::Printed { text, stream: Stream::Stderr } => crate::out::error_data(text.as_bytes())?,
             CellEvent::HostCall { id, tool, args } => {
                 let result = match tools {
                     Some(tools) => tools.call(id, tool, args).await?,
@@ -109,25 +105,25 @@ fn ended(end: CellEnd, show_value: bool) -> anyhow::Result<ExitStatus> {
     match end {
         CellEnd::Done { value } => {
             if let Some(value) = value.filter(|_| show_value) {
-                writeln!(std::io::stdout(), "{value}")?;
+                crate::out::data(format!("{value}\n").as_bytes())?;
             }
             Ok(ExitStatus::Success)
         }
         CellEnd::Answer { value } => {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            writeln!(std::io::stdout(), "{text}")?;
+            crate::out::data(format!("{text}\n").as_bytes())?;
             Ok(ExitStatus::Success)
         }
         CellEnd::Raised { traceback, .. } => {
-            writeln!(std::io::stderr(), "{}", traceback.trim_end())?;
+            writeln!(crate::out::stderr(), "{}", traceback.trim_end())?;
             Ok(ExitStatus::Failure)
         }
         CellEnd::Limited { message } => {
-            writeln!(std::io::stderr(), "{}", message.trim_end())?;
+            writeln!(crate::out::stderr(), "{}", message.trim_end())?;
             Ok(ExitStatus::Limited)
         }
         CellEnd::Crashed { message } => {
-            writeln!(std::io::stderr(), "{}", message.trim_end())?;
+            writeln!(crate::out::stderr(), "{}", message.trim_end())?;
             Ok(ExitStatus::Failure)
         }
     }

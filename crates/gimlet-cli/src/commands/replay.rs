@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gimlet::Ending;
 use gimlet::event::{ActionFormat, Event, EventKind};
+use gimlet::text::Printable;
 
 use super::runs::load;
 use crate::ending::{At, tell};
@@ -41,7 +42,7 @@ pub(crate) async fn replay(run: &str, speed: f64, max_pause: f64) -> anyhow::Res
 }
 
 fn said(text: &str) -> String {
-    format!("{BOLD}›{BOLD:#} {}", text.trim())
+    format!("{BOLD}›{BOLD:#} {}", Printable::block(text.trim()))
 }
 
 /// How long it took from one event to the next, as fast as asked for.

@@ -1,7 +1,5 @@
 //! `gimlet TASK`, `gimlet run` and `gimlet resume`.
 
-use std::io::IsTerminal;
-
 use gimlet_runtime::{Input, Session, is_answered};
 
 use crate::app;
@@ -19,13 +17,15 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
     let runtime = app::runtime(&options)?;
     if args.task.is_none() && is_interactive() && !options.json {
         let front = Front::new(&options, Typing::Steers);
-        let session = runtime.begin_attended((&options).into(), front.attendance()).await?;
+        let begun = runtime.begin_attended((&options).into(), front.attendance());
+        let session = interrupt::starting(begun).await?;
         return Interactive::new(session, front, options)?.run().await;
     }
     let task = attach::task(args.task, runtime.store().as_ref()).await?;
     let front = Front::new(&options, Typing::Ignored);
-    let session = runtime.begin_attended((&options).into(), front.attendance()).await?;
-    let task = expanded(&task, &session).await?;
+    let begun = runtime.begin_attended((&options).into(), front.attendance());
+    let session = interrupt::starting(begun).await?;
+    let task = expanded(task, &session).await?;
     one_task(session, front, Some(task)).await
 }
 
@@ -40,11 +40,12 @@ pub(crate) async fn resume(args: ResumeArgs) -> anyhow::Result<ExitStatus> {
     let runtime = app::runtime(&options)?;
     let id = runtime.find(&args.run)?;
     let front = Front::new(&options, Typing::Ignored);
-    let session = runtime.reopen_attended(&id, (&options).into(), front.attendance()).await?;
+    let opened = runtime.reopen_attended(&id, (&options).into(), front.attendance());
+    let session = interrupt::starting(opened).await?;
     let message = match args.message {
         Some(message) => {
             let message = attach::task(Some(message), runtime.store().as_ref()).await?;
-            Some(expanded(&message, &session).await?)
+            Some(expanded(message, &session).await?)
         }
         None => None,
     };
@@ -84,12 +85,12 @@ async fn one_task(session: Session, mut front: Front, task: Option<String>) -> a
     Ok(ExitStatus::from(&ending))
 }
 
-/// The words with the files they name.
-async fn expanded(words: &str, session: &Session) -> anyhow::Result<String> {
+/// The words with the files they name, and what was piped in.
+async fn expanded(task: attach::Task, session: &Session) -> anyhow::Result<String> {
     let store = session.runtime().store();
-    Ok(attach::expand(words, session.project().root(), store.as_ref()).await?.text)
+    Ok(task.expanded(session.project().root(), store.as_ref()).await?)
 }
 
 fn is_interactive() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && std::io::stdout().is_terminal()
+    crate::out::can_ask() && crate::out::answers_on_terminal()
 }

@@ -1,25 +1,29 @@
 //! `gimlet runs`: what was done, from the logs.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use gimlet::event::{Event, EventKind, FinishState, Suspension};
 use gimlet::ids::RunId;
 use gimlet::store::Store;
+use gimlet::text::Printable;
 use gimlet_runtime::parts::store::{FileStore, RunStatus};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::{export, fork, replay};
 use crate::app;
-use crate::args::{JsonArgs, RunsCommand};
+use crate::args::{RootArgs, RunsCommand, RunsListArgs};
 use crate::exit::{ExitStatus, UsageError};
 use crate::show::{Prose, Talk, Telling, Volume, Warnings, clip, summary};
 use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
 use gimlet_runtime::config::DEFAULT_AGENT;
 
 /// Looks at runs, or makes a new one of an old one.
-pub(crate) async fn runs(command: Option<RunsCommand>) -> anyhow::Result<ExitStatus> {
-    match command.unwrap_or(RunsCommand::List { limit: 20, json: JsonArgs { json: false } }) {
-        RunsCommand::List { limit, json } => list(limit, json.json),
+pub(crate) async fn runs(command: Option<RunsCommand>, listed: RunsListArgs) -> anyhow::Result<ExitStatus> {
+    match command.unwrap_or(RunsCommand::List(listed)) {
+        RunsCommand::List(args) => list(&args),
         RunsCommand::Show { run, timeline: true, .. } => super::trace::timeline(&run).await,
         RunsCommand::Show { run, json, timeline: false } => show(&run, json.json).await,
         RunsCommand::Trace { run, trace_content } => super::trace::resend(&run, trace_content).await,
@@ -30,15 +34,29 @@ pub(crate) async fn runs(command: Option<RunsCommand>) -> anyhow::Result<ExitSta
     }
 }
 
-fn list(limit: usize, json: bool) -> anyhow::Result<ExitStatus> {
-    let runs = app::store()?.list(limit)?;
-    let mut stdout = anstream::stdout().lock();
-    if json {
-        writeln!(stdout, "{}", serde_json::to_string(&runs)?)?;
+fn list(args: &RunsListArgs) -> anyhow::Result<ExitStatus> {
+    let store = app::store()?;
+    let folder = RootArgs { root: args.root.clone() }.canonical();
+    let runs: Vec<_> = match args.all {
+        true => store.list(args.limit)?,
+        false => {
+            let all = store.list(usize::MAX)?;
+            all.into_iter().filter(|run| Path::new(&run.root) == folder).take(args.limit).collect()
+        }
+    };
+    let mut stdout = crate::out::stdout();
+    if args.json.json {
+        crate::out::json(&runs)?;
         return Ok(ExitStatus::Success);
     }
     if runs.is_empty() {
-        writeln!(anstream::stderr(), "no runs yet")?;
+        match store.list(1)?.is_empty() {
+            true => writeln!(crate::out::stderr(), "no runs yet")?,
+            false => {
+                writeln!(crate::out::stderr(), "no runs in this folder")?;
+                writeln!(crate::out::stderr(), "hint: gimlet runs --all lists those of every folder")?;
+            }
+        }
         return Ok(ExitStatus::Success);
     }
     writeln!(stdout, "{BOLD}{:<22}  {:<11}  {:>5}  {:>8}  TASK{BOLD:#}", "RUN", "STATE", "STEPS", "SECONDS")?;
@@ -59,6 +77,9 @@ fn list(limit: usize, json: bool) -> anyhow::Result<ExitStatus> {
             "{:<22}  {style}{word:<11}{style:#}  {:>5}  {:>8.1}  {task}",
             run.id, run.steps, run.seconds
         )?;
+        if args.all {
+            writeln!(stdout, "{:<22}  {DIM}{}{DIM:#}", "", Printable::line(&run.root))?;
+        }
         if let Some(damage) = &run.damage {
             writeln!(stdout, "  {ERROR}damaged:{ERROR:#} {damage}")?;
         }
@@ -66,26 +87,32 @@ fn list(limit: usize, json: bool) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
+/// The run that a person means; `last` is the last one of this folder.
+pub(super) fn find(store: &FileStore, run: &str) -> anyhow::Result<RunId> {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize())?;
+    let found = store.resolve_in(run, &here);
+    Ok(found.map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?)
+}
+
 /// A run by what a person calls it, and its events.
 pub(super) async fn load(run: &str) -> anyhow::Result<(Arc<FileStore>, RunId, Vec<Event>)> {
     let store = app::store()?;
-    let id =
-        store.resolve(run).map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
+    let id = find(&store, run)?;
     let events = store.load(&id).await?;
     Ok((store, id, events))
 }
 
 async fn show(run: &str, json: bool) -> anyhow::Result<ExitStatus> {
     let (_, _, events) = load(run).await?;
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if json {
         for event in &events {
-            writeln!(stdout, "{}", serde_json::to_string(event)?)?;
+            crate::out::json(event)?;
         }
         return Ok(ExitStatus::Success);
     }
     let telling = Telling { volume: Volume::Debug, warnings: Warnings::Shown };
-    let talk = Talk::new(telling, 120, Prose::Quoted);
+    let talk = Talk::new(telling, 120, Prose::Quoted).without_results();
     for event in &events {
         if let Some(lines) = story(event).or_else(|| talk.told(event)) {
             writeln!(stdout, "{lines}")?;
@@ -102,7 +129,11 @@ fn story(event: &Event) -> Option<String> {
             let agent = agent.map(|name| format!(" · agent {name}")).unwrap_or_default();
             Some(format!(
                 "{BOLD}{}{BOLD:#}\n{DIM}{} · {} · {}{agent} · {}{DIM:#}",
-                started.task, event.run, event.time, started.model, started.root
+                Printable::block(&started.task),
+                event.run,
+                minute(event.time),
+                Printable::line(&started.model),
+                Printable::line(&started.root)
             ))
         }
         EventKind::RunFinished(finished) => {
@@ -116,20 +147,27 @@ fn story(event: &Event) -> Option<String> {
             };
             Some(format!(
                 "\n{}{limit}\n{}",
-                finished.answer.trim_end(),
+                Printable::prose(finished.answer.trim_end()),
                 summary(event.run.as_str(), finished)
             ))
         }
         EventKind::RunFailed { error } => {
-            Some(format!("{ERROR}failed:{ERROR:#} {} ({})", error.message, error.error))
+            Some(format!("{ERROR}failed:{ERROR:#} {} ({})", Printable::line(&error.message), error.error))
         }
         EventKind::RunSuspended { reason } => Some(match reason {
             Suspension::Approval { approval } => {
                 format!("{WARNING}suspended:{WARNING:#} waits for {approval}")
             }
             Suspension::Interrupted => format!("{WARNING}interrupted{WARNING:#}"),
-            Suspension::Diverged { message } => format!("{ERROR}stopped:{ERROR:#} {message}"),
+            Suspension::Diverged { message } => {
+                format!("{ERROR}stopped:{ERROR:#} {}", Printable::line(message))
+            }
         }),
         _ => None,
     }
+}
+
+/// A time as people tell it, where they are.
+pub(super) fn minute(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

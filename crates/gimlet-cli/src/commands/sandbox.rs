@@ -33,7 +33,7 @@ pub(crate) async fn sandbox(
         SandboxCommand::Status(jail) => {
             let sandbox = Sandbox { jail: (&jail).into(), ..Sandbox::default() };
             let rows = rows(&app::settings(Options { sandbox, ..Options::from(root) })?).await;
-            let mut stdout = anstream::stdout().lock();
+            let mut stdout = crate::out::stdout();
             for row in rows {
                 let (style, mark, text) = match &row.state {
                     Ok(text) => (GOOD, "✓", text),
@@ -47,7 +47,7 @@ pub(crate) async fn sandbox(
             Ok(ExitStatus::Success)
         }
         SandboxCommand::Build { print: true, base: _ } => {
-            write!(std::io::stdout(), "{}", docker::DOCKERFILE)?;
+            write!(crate::out::stdout(), "{}", docker::DOCKERFILE)?;
             Ok(ExitStatus::Success)
         }
         SandboxCommand::Build { print: false, base } => build(&app::settings(root)?, base.as_deref()).await,
@@ -120,7 +120,7 @@ async fn docker_row(settings: &Settings) -> Row {
 async fn build(settings: &Settings, base: Option<&str>) -> anyhow::Result<ExitStatus> {
     let failed = |error: DockerError| UsageError::new(error.to_string()).hint(error.hint());
     let engine = Engine::connect(isolation::docker(settings)?).await.map_err(failed)?;
-    let mut stderr = anstream::stderr();
+    let mut stderr = crate::out::stderr();
     let tell = |line: &str| drop(writeln!(stderr, "{DIM}{line}{DIM:#}"));
     docker::build(&engine, base, tell).await.map_err(|error| match error {
         // Most often a registry that is out of reach.
@@ -128,6 +128,6 @@ async fn build(settings: &Settings, base: Option<&str>) -> anyhow::Result<ExitSt
             .hint("`--base IMAGE` builds on an image that the engine has, or can get from elsewhere"),
         error => failed(error),
     })?;
-    writeln!(std::io::stdout(), "{}", engine.image_name())?;
+    writeln!(crate::out::stdout(), "{}", engine.image_name())?;
     Ok(ExitStatus::Success)
 }

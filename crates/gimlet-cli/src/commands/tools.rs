@@ -3,13 +3,16 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use gimlet::Agent;
+use gimlet::digest::digest_json;
 use gimlet::event::Suspension;
+use gimlet::ids::{Ids, RunId};
 use gimlet::message::ToolCall;
 use gimlet::run::{Invocation, invoke};
 use gimlet::signature::signature;
 use gimlet::tool::{ToolFailure, ToolSpec};
+use gimlet::{Agent, Env};
 use gimlet_runtime::parts::models::{Script, ScriptedModel};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use gimlet_runtime::options::ApproveMode;
@@ -42,7 +45,8 @@ pub(crate) async fn tools(
         }
     };
     let runtime = app::plain()?;
-    let project = project.with_foreign(runtime.server_tools(&settings, &mcp.files).await?);
+    let foreign = interrupt::starting(runtime.server_tools(&settings, &mcp.files)).await?;
+    let project = project.with_foreign(foreign);
     let tools = project.tools();
     match command.unwrap_or(ToolsCommand::List(JsonArgs { json: false })) {
         ToolsCommand::List(JsonArgs { json }) => {
@@ -56,13 +60,9 @@ pub(crate) async fn tools(
 }
 
 fn list(specs: &[Arc<ToolSpec>], json: bool) -> anyhow::Result<ExitStatus> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if json {
-        writeln!(
-            stdout,
-            "{}",
-            serde_json::to_string(&specs.iter().map(AsRef::as_ref).collect::<Vec<&ToolSpec>>())?
-        )?;
+        crate::out::json(&specs.iter().map(AsRef::as_ref).collect::<Vec<&ToolSpec>>())?;
         return Ok(ExitStatus::Success);
     }
     let width = specs.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
@@ -77,7 +77,7 @@ fn show(specs: &[Arc<ToolSpec>], name: &str) -> anyhow::Result<ExitStatus> {
     let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
         return Err(UsageError::new(format!("there is no tool `{name}`")).hint("see `gimlet tools`").into());
     };
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     writeln!(stdout, "{NAME}{}{NAME:#}\n{}\n", signature(spec), spec.description)?;
     let properties = spec.input["properties"].as_object().cloned().unwrap_or_default();
     for (name, schema) in properties {
@@ -105,25 +105,45 @@ async fn call(
     let approver = Arc::new(front::clerk(runtime, approve));
     let store = Arc::new(BlobsOnly(runtime.store().clone()));
     let env = project.env(store, approver.clone(), interrupt::interruptible()?);
+    let ids = Arc::new(SameCall::new(&json!([env.root, name, args]))?);
+    let env = Env { ids, ..env };
     let call = ToolCall { id: "call_1".into(), name: name.clone(), args };
     let result = match front::asking(&approver, invoke(&agent, env, call)).await {
         Invocation::Done(value) => value,
         Invocation::Failed(failure) => json!(failure),
         Invocation::Suspended(Suspension::Approval { approval }) => {
-            json!(ToolFailure {
+            let advice = format!("gimlet approve {approval}, then make the same call again");
+            crate::out::json(&ToolFailure {
                 tool: name,
-                advice: Some("run it on a terminal, or with --approve all".into()),
+                advice: Some(advice),
                 ..ToolFailure::new(
                     "APPROVAL_REQUIRED",
-                    format!("this needs an approval ({approval}), and nobody is here to ask")
+                    format!("this needs an approval ({approval}), and nobody is here to ask"),
                 )
-            })
+            })?;
+            return Ok(ExitStatus::Suspended);
         }
         Invocation::Suspended(other) => {
             json!(ToolFailure { tool: name, ..ToolFailure::new("CANCELLED", format!("{other:?}")) })
         }
         Invocation::Fatal(message) => return Err(anyhow::anyhow!(message)),
     };
-    writeln!(std::io::stdout(), "{result}")?;
+    crate::out::json(&result)?;
     Ok(if result.get("error").is_some() { ExitStatus::Failure } else { ExitStatus::Success })
+}
+
+/// Names a call by what it is, so that the same call made again finds the answer to its question.
+struct SameCall(RunId);
+
+impl SameCall {
+    fn new(call: &Value) -> anyhow::Result<Self> {
+        let digest: String = digest_json(call).chars().take(16).collect();
+        Ok(SameCall(format!("call-{digest}").parse()?))
+    }
+}
+
+impl Ids for SameCall {
+    fn run(&self, _now: Timestamp) -> RunId {
+        self.0.clone()
+    }
 }

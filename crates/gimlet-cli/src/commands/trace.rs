@@ -1,6 +1,6 @@
 //! `gimlet runs trace` and `gimlet runs show --timeline`: a run's spans, from its log.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use gimlet::event::Event;
 use gimlet::store::Store;
@@ -9,7 +9,7 @@ use gimlet_runtime::options::Trace;
 use gimlet_runtime::{Options, redactor, trace};
 
 use crate::app;
-use crate::exit::{ExitStatus, UsageError};
+use crate::exit::ExitStatus;
 use crate::show;
 
 /// Width of a picture that nobody watches.
@@ -21,7 +21,7 @@ pub(crate) async fn resend(run: &str, trace_content: bool) -> anyhow::Result<Exi
     let asked = Trace { content: trace_content, ..Trace::default() };
     let settings = app::settings(Options::default())?;
     let sent = trace::resend(&settings, &events, asked, &redactor(settings.process())).await?;
-    writeln!(std::io::stdout(), "sent {} spans to {}", sent.spans, sent.endpoint)?;
+    writeln!(crate::out::stdout(), "sent {} spans to {}", sent.spans, sent.endpoint)?;
     Ok(ExitStatus::Success)
 }
 
@@ -29,20 +29,19 @@ pub(crate) async fn resend(run: &str, trace_content: bool) -> anyhow::Result<Exi
 pub(crate) async fn timeline(run: &str) -> anyhow::Result<ExitStatus> {
     let events = load(run).await?;
     let spans = trace::spans(&events, trace::Content::default(), &redactor(app::process()?.as_ref()));
-    write!(anstream::stdout(), "{}", show::timeline(&spans, width()))?;
+    write!(crate::out::stdout(), "{}", show::timeline(&spans, width()))?;
     Ok(ExitStatus::Success)
 }
 
 async fn load(run: &str) -> anyhow::Result<Vec<Event>> {
     let store = app::store()?;
-    let id =
-        store.resolve(run).map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?;
+    let id = super::runs::find(&store, run)?;
     Ok(store.load(&id).await?)
 }
 
 fn width() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
-    said.unwrap_or_else(|| match std::io::stdout().is_terminal() {
+    said.unwrap_or_else(|| match crate::out::answers_on_terminal() {
         true => termimad::terminal_size().0.into(),
         false => WIDE,
     })

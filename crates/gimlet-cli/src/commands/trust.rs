@@ -1,16 +1,17 @@
 //! `gimlet trust`: shows what a project's file would do beyond harmless settings, and pins it as it is now. The bytes
 //! that are shown are the bytes that are pinned.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use gimlet::text::Printable;
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::app;
 use crate::args::TrustArgs;
 use crate::exit::{ExitStatus, UsageError};
-use crate::show::{agreed, clip};
+use crate::show::agreed;
 use crate::style::{BOLD, DIM, GOOD, WARNING};
 use gimlet_runtime::config::{
     PROJECT_FILE, Pin, Standing, TrustList, ask_for, read_inside, read_small, shown,
@@ -52,7 +53,7 @@ fn offer(list: &mut TrustList, root: &Path, path: &Path, yes: bool) -> anyhow::R
     let Some(bytes) = read_inside(root, path)? else {
         return Err(UsageError::new(format!("there is no file {}", path.display())).into());
     };
-    let mut err = anstream::stderr().lock();
+    let mut err = crate::out::stderr();
     let name = shown(&path.canonicalize()?);
     match list.standing(root, path, &bytes) {
         Standing::Trusted => {
@@ -69,10 +70,9 @@ fn offer(list: &mut TrustList, root: &Path, path: &Path, yes: bool) -> anyhow::R
         writeln!(err, "  asks for nothing that needs trust")?;
     }
     for wish in wishes {
-        writeln!(err, "  {DIM}line {}{DIM:#} {}", wish.line, clip(&wish.what, 200))?;
+        writeln!(err, "  {DIM}line {}{DIM:#} {}", wish.line, Printable::line(&wish.what))?;
     }
-    let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if !yes && !can_ask {
+    if !yes && !crate::out::can_ask() {
         return Err(UsageError::new(format!("{name} is not trusted: there is no terminal to ask on"))
             .hint("read the file, then run the same command with --yes")
             .into());
@@ -97,7 +97,7 @@ fn revoke(list: &mut TrustList, args: &TrustArgs) -> anyhow::Result<ExitStatus> 
     for file in &files {
         if list.revoke(&root, file)? {
             found = true;
-            writeln!(anstream::stderr(), "{} is not trusted any more", file.display())?;
+            writeln!(crate::out::stderr(), "{} is not trusted any more", file.display())?;
         }
     }
     if found {
@@ -112,7 +112,7 @@ fn root_of(pin: &Pin) -> &Path {
 }
 
 fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     let standing = |pin: &Pin| match read_small(&pin.path) {
         Ok(Some(bytes)) => match list.standing(root_of(pin), &pin.path, &bytes) {
             Standing::Trusted => "trusted",
@@ -126,11 +126,11 @@ fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
             .iter()
             .map(|pin| json!({ "root": pin.root, "path": pin.path, "sha256": pin.sha256, "time": pin.time, "state": standing(pin) }))
             .collect();
-        writeln!(out, "{}", json!(rows))?;
+        crate::out::json(&rows)?;
         return Ok(ExitStatus::Success);
     }
     if list.pins().is_empty() {
-        writeln!(anstream::stderr(), "nothing is trusted")?;
+        writeln!(crate::out::stderr(), "nothing is trusted")?;
     }
     for pin in list.pins() {
         let (style, word) = match standing(pin) {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use gimlet::text::Printable;
 use gimlet_runtime::undo::Outcome;
 
 use crate::app;
@@ -12,7 +13,7 @@ use crate::style::{DIM, ERROR, GOOD};
 /// Takes patches of a run back.
 pub(crate) async fn undo(args: UndoArgs) -> anyhow::Result<ExitStatus> {
     let runtime = app::plain()?;
-    let id = runtime.find(&args.run)?;
+    let id = super::runs::find(runtime.store(), &args.run)?;
     let outcomes = runtime.undo(&id, args.patch.as_deref()).await?;
     tell(&outcomes, id.as_str(), args.json.json)?;
     let failed = outcomes.iter().any(|outcome| outcome.error.is_some());
@@ -23,19 +24,19 @@ pub(crate) async fn undo(args: UndoArgs) -> anyhow::Result<ExitStatus> {
 pub(crate) fn line(outcome: &Outcome) -> String {
     match &outcome.error {
         None => format!(
-            "{GOOD}undone{GOOD:#} {} {DIM}({}){DIM:#}: restored {}",
+            "{GOOD}undone{GOOD:#} {} {DIM}({}){DIM:#}: {}",
             outcome.patch,
-            outcome.intent,
-            outcome.restored.join(", ")
+            Printable::line(&outcome.intent),
+            Printable::line(&outcome.done())
         ),
-        Some(error) => format!("{ERROR}not undone{ERROR:#} {}: {error}", outcome.patch),
+        Some(error) => format!("{ERROR}not undone{ERROR:#} {}: {}", outcome.patch, Printable::line(error)),
     }
 }
 
 fn tell(outcomes: &[Outcome], run: &str, json: bool) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if json {
-        writeln!(stdout, "{}", serde_json::json!({ "run": run, "patches": outcomes }))?;
+        crate::out::json(&serde_json::json!({ "run": run, "patches": outcomes }))?;
         return Ok(());
     }
     for outcome in outcomes {

@@ -110,7 +110,7 @@ fn tell(row: &Row) -> std::io::Result<()> {
         Health::Weak => (WARNING, "!"),
         Health::Bad => (ERROR, "✗"),
     };
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     writeln!(out, "{style}{mark}{style:#} {BOLD}{:<15}{BOLD:#} {}", row.check, row.found)?;
     if let Some(fix) = &row.fix {
         writeln!(out, "  {:<15} {DIM}fix:{DIM:#} {fix}", "")?;
@@ -126,7 +126,7 @@ fn conclude(report: &Report) -> anyhow::Result<ExitStatus> {
     };
     if report.json {
         let all = json!({ "ok": worst < Health::Bad, "checks": report.rows });
-        writeln!(std::io::stdout(), "{all}")?;
+        crate::out::json(&all)?;
         return Ok(status);
     }
     let count = |health| report.rows.iter().filter(|row| row.health == health).count();
@@ -135,6 +135,6 @@ fn conclude(report: &Report) -> anyhow::Result<ExitStatus> {
         (0, weak) => format!("{GOOD}ready to work{GOOD:#}; {weak} could be better"),
         (bad, _) => format!("{ERROR}{bad} needed, and missing{ERROR:#}"),
     };
-    writeln!(anstream::stdout(), "\n{verdict}")?;
+    writeln!(crate::out::stdout(), "\n{verdict}")?;
     Ok(status)
 }

@@ -53,7 +53,7 @@ pub(super) async fn check(settings: &Settings, quick: bool, report: &mut Report)
         return Ok(());
     }
     if !report.json {
-        writeln!(anstream::stderr(), "{DIM}  asking {} to call a tool …{DIM:#}", found.model.id())?;
+        writeln!(crate::out::stderr(), "{DIM}  asking {} to call a tool …{DIM:#}", found.model.id())?;
     }
     report.add([tool_call(settings, found).await])?;
     Ok(())

@@ -226,6 +226,7 @@ impl Interactive {
         let attendance = self.front.attendance();
         self.session = self.session.runtime().clone().begin_anew(options, attendance).await?;
         self.behind.clear();
+        self.front.screen().begin_anew();
         self.say(&format!("{DIM}a new conversation{DIM:#}"))
     }
 

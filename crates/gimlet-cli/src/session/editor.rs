@@ -40,8 +40,7 @@ pub(super) struct Editor {
 impl Editor {
     /// An editor that completes files of this folder and these models.
     pub(super) fn new(root: PathBuf, models: Models) -> Self {
-        let colour =
-            !matches!(anstream::AutoStream::choice(&std::io::stderr()), anstream::ColorChoice::Never);
+        let colour = crate::out::is_coloured();
         let mut keys = default_emacs_keybindings();
         let complete =
             ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext]);

@@ -174,7 +174,7 @@ impl Interactive {
                 }
             }
         };
-        let mut stderr = anstream::stderr();
+        let mut stderr = crate::out::stderr();
         match &ending {
             Ending::Suspended(Suspension::Interrupted) => {
                 writeln!(stderr, "{DIM}stopped; /resume carries on, or say something else{DIM:#}\n")?;
@@ -189,7 +189,7 @@ impl Interactive {
     }
 
     fn say(&self, text: &str) -> anyhow::Result<()> {
-        Ok(writeln!(anstream::stderr(), "{text}")?)
+        Ok(writeln!(crate::out::stderr(), "{text}")?)
     }
 }
 

@@ -12,7 +12,17 @@ const NAMES: usize = 3;
 pub(crate) fn footer(work: &Work) -> Vec<String> {
     let mut parts = Vec::new();
     if !work.files_changed.is_empty() {
-        parts.push(format!("changed {}", names(work.files_changed.iter().map(String::as_str))));
+        parts.push(format!(
+            "changed {}",
+            names(
+                work.files_changed
+                    .iter()
+                    .map(|name| clip(name, 80))
+                    .collect::<Vec<_>>()
+                    .iter()
+                    .map(String::as_str)
+            )
+        ));
     }
     match work.files_read.len() {
         0 => {}

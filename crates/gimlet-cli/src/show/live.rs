@@ -89,6 +89,12 @@ impl Live {
                 }
                 reply.answer.clone_from(&message.answer);
             }
+            // Stopped in the middle of a reply: what there is of it is not lost.
+            EventKind::RunSuspended { .. } | EventKind::RunFinished(_) | EventKind::RunFailed { .. } => {
+                if let Some(rest) = reply.stream.stop() {
+                    self.paragraphs(&rest);
+                }
+            }
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use gimlet::text::Printable;
 use termimad::MadSkin;
 use termimad::crossterm::style::{Attribute, Color};
 
@@ -11,7 +12,7 @@ const WIDEST: usize = 100;
 /// The text as it looks on a terminal of so many columns, without a line end.
 pub(crate) fn markdown(text: &str, columns: usize) -> String {
     let width = columns.saturating_sub(1).clamp(20, WIDEST);
-    let rendered = skin().text(text.trim(), Some(width)).to_string();
+    let rendered = skin().text(Printable::prose(text.trim()).as_str(), Some(width)).to_string();
     rendered.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 

@@ -5,6 +5,7 @@ mod json;
 mod live;
 mod markdown;
 mod plan;
+mod question;
 mod screen;
 mod stream;
 mod talk;
@@ -12,9 +13,8 @@ mod timeline;
 
 use std::fmt::Write;
 
-use gimlet::approval::ApprovalRequest;
-use gimlet::effect::Effect;
 use gimlet::event::Event;
+use gimlet::text::Printable;
 use serde_json::Value;
 
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
@@ -24,6 +24,7 @@ pub(crate) use json::JsonLines;
 pub(crate) use live::{Live, Words};
 pub(crate) use markdown::markdown;
 pub(crate) use plan::plan;
+pub(crate) use question::{effect_line, is_cut, question, whole_question};
 pub(crate) use screen::Screen;
 pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, summary};
 pub(crate) use timeline::timeline;
@@ -34,70 +35,24 @@ pub(crate) trait Show: Send + Sync {
     fn show(&self, event: &Event);
 }
 
-/// A question as a person reads it.
-pub(crate) fn question(request: &ApprovalRequest) -> String {
-    let mut text = String::new();
-    let askers: Vec<&str> = request.askers().collect();
-    let by = if askers.is_empty() { String::new() } else { format!(" (asked by {})", askers.join(" → ")) };
-    let _ = writeln!(
-        text,
-        "\n{WARNING}approval needed{WARNING:#}: {NAME}{}{NAME:#}{by}, because {}",
-        request.tool, request.reason
-    );
-    for effect in &request.effects {
-        let _ = writeln!(text, "  {}", effect_line(effect));
-        if let Effect::Run { command, .. } = effect {
-            parts(command).iter().for_each(|part| {
-                let _ = writeln!(text, "    {DIM}which runs{DIM:#} {part}");
-            });
-        }
-    }
-    if let Some(preview) = &request.preview {
-        text.push_str(&diff(preview));
-    }
-    text
-}
-
-/// The programs a command would start, where its text alone does not show them.
-fn parts(command: &str) -> Vec<String> {
-    let context =
-        gimlet_runtime::parts::policy::Context::new("/", gimlet_runtime::parts::policy::Jail::Absent);
-    let report = gimlet_runtime::parts::policy::Policy::builtin().check(command, &context);
-    match report.segments.as_slice() {
-        [] => Vec::new(),
-        [only] if report.argv.as_ref() == Some(&only.argv) => Vec::new(),
-        several => several.iter().map(|part| clip(&part.argv.join(" "), 100)).collect(),
-    }
-}
-
-/// An effect in words.
-pub(crate) fn effect_line(effect: &Effect) -> String {
-    match effect {
-        Effect::Read { path } => format!("read {}", path.display()),
-        Effect::Write { path, digest: Some(_) } => format!("write {}", path.display()),
-        Effect::Write { path, digest: None } => format!("remove {}", path.display()),
-        Effect::Run { command, cwd } if cwd.as_os_str().is_empty() || cwd.as_os_str() == "." => {
-            format!("run {command}")
-        }
-        Effect::Run { command, cwd } => format!("run {command} (in {})", cwd.display()),
-        Effect::Network { host } => format!("talk to {host}"),
-        Effect::Delegate { agent } => format!("hand a task to {agent}"),
-        Effect::Remember { what, .. } => format!("remember {what}"),
-        Effect::Opaque { what } => format!("something that cannot be seen: {what}"),
-    }
+/// Tells the person something about a run that is taken up.
+pub(crate) fn note(text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    writeln!(crate::out::stderr(), "{WARNING}note:{WARNING:#} {}", Printable::line(text))
 }
 
 /// A diff with its colours, indented.
 pub(crate) fn diff(text: &str) -> String {
     let mut coloured = String::new();
-    for line in text.lines() {
+    // Not by `lines`, which would drop a carriage return from the end of a line unseen.
+    for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
         let style = match line.as_bytes().first() {
             Some(b'+') => GOOD,
             Some(b'-') => ERROR,
             Some(b'@') => NAME,
             _ => DIM,
         };
-        let _ = writeln!(coloured, "    {style}{line}{style:#}");
+        let _ = writeln!(coloured, "    {style}{}{style:#}", Printable::block(line));
     }
     coloured
 }
@@ -117,6 +72,8 @@ pub(crate) fn arguments(args: &Value, most: usize) -> String {
 
 /// Asks the person at the terminal; anything but a yes is a no.
 pub(crate) fn agreed(err: &mut impl std::io::Write, question: &str) -> std::io::Result<bool> {
+    // What was typed before the question was there does not answer it.
+    crate::keys::discard_pending();
     write!(err, "{question} [y/N] ")?;
     err.flush()?;
     let mut line = String::new();

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gimlet::text::Printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use termimad::crossterm::terminal;
 
@@ -60,14 +61,14 @@ impl Screen {
     pub(crate) fn line(&self, text: &str) {
         // Standard error that went away does not stop the run.
         self.above(|| {
-            let _ = writeln!(anstream::stderr().lock(), "{text}");
+            let _ = writeln!(crate::out::stderr(), "{text}");
         });
     }
 
     /// Shows words of the model where the answer goes.
     pub(crate) fn words(&self, text: &str) {
         self.above(|| {
-            let _ = writeln!(anstream::stdout().lock(), "{text}");
+            let _ = writeln!(crate::out::stdout(), "{text}");
         });
     }
 
@@ -106,6 +107,16 @@ impl Screen {
         }
     }
 
+    /// Changes what the person has typed without bringing the line to life.
+    pub(crate) fn type_quietly(&self, change: impl FnOnce(&mut String)) {
+        change(&mut self.status().typed);
+    }
+
+    /// Forgets what the last conversation has cost.
+    pub(crate) fn begin_anew(&self) {
+        *self.status() = Status::default();
+    }
+
     /// What the person has typed and not sent, taken away.
     pub(crate) fn take_typed(&self) -> String {
         std::mem::take(&mut self.status().typed)
@@ -142,15 +153,15 @@ impl Status {
         let skip = self.typed.chars().count().saturating_sub(most);
         let tail: String = self.typed.chars().skip(skip).collect();
         let text = clip(&text, room.saturating_sub(tail.chars().count() + 4));
-        format!("{} › {}", dim(&text), tail.replace('\n', "⏎"))
+        format!("{} › {}", dim(&text), Printable::line(&tail))
     }
 }
 
 /// Dimmed where colours are wanted. The line is drawn past `anstream`, which would decide that otherwise.
 fn dim(text: &str) -> String {
-    match anstream::AutoStream::choice(&std::io::stderr()) {
-        anstream::ColorChoice::Never => text.to_owned(),
-        _ => format!("{DIM}{text}{DIM:#}"),
+    match crate::out::is_coloured() {
+        true => format!("{DIM}{text}{DIM:#}"),
+        false => text.to_owned(),
     }
 }
 

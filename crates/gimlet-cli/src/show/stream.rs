@@ -42,6 +42,13 @@ impl Stream {
         if self.held { "" } else { self.waiting.trim() }
     }
 
+    /// The reply ends here, complete or not: what came of it and is not shown yet. Nothing that may be an action.
+    pub(crate) fn stop(&mut self) -> Option<String> {
+        let rest = if self.held { String::new() } else { std::mem::take(&mut self.waiting) };
+        self.begin();
+        (!rest.trim().is_empty()).then_some(rest)
+    }
+
     /// The reply is complete: what is still to be shown of it. Begins anew for the next one.
     pub(crate) fn finish(&mut self, message: &ModelMessage) -> Option<String> {
         let shown = std::mem::take(&mut self.shown);
@@ -131,6 +138,16 @@ mod tests {
         assert_eq!(stream.feed("One.\n"), None);
         assert_eq!(stream.feed("\nTw"), Some("One.\n\n".into()));
         assert_eq!(stream.glimpse(), "Tw");
+    }
+
+    #[test]
+    fn fault_13_a_reply_that_is_stopped_shows_what_there_is() {
+        let mut stream = Stream::new(ActionFormat::Tools);
+        assert_eq!(stream.feed("One.\n\nTwo is not"), Some("One.\n\n".into()));
+        assert_eq!(stream.stop(), Some("Two is not".into()));
+        assert_eq!(stream.stop(), None, "once");
+        assert_eq!(stream.feed("{\"name\": \"read_f"), None);
+        assert_eq!(stream.stop(), None, "half a call is no answer");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use gimlet::context::Compacted;
 use gimlet::context::summary::Author;
 use gimlet::event::{Event, EventKind, FeedbackReason, Finished, ModelMessage, Pruned, ToolFinished};
 use gimlet::message::Usage;
+use gimlet::text::Printable;
 use serde_json::Value;
 
 use super::footer::footer;
@@ -55,6 +56,13 @@ pub(crate) enum Warnings {
     Counted,
 }
 
+/// Whether the first lines of results are told, and how long each took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Results {
+    Shown,
+    Hidden,
+}
+
 /// Tells a run on standard error.
 pub(crate) struct Talk {
     volume: Volume,
@@ -62,6 +70,7 @@ pub(crate) struct Talk {
     columns: usize,
     prose: Prose,
     warnings: Warnings,
+    results: Results,
     /// Warnings that were not told.
     hidden: AtomicUsize,
     /// Whether a run is being taken up: what is not as it was then (folder, version, tools) is told to everybody.
@@ -74,7 +83,14 @@ impl Talk {
     pub(crate) fn new(telling: Telling, columns: usize, prose: Prose) -> Self {
         let Telling { volume, warnings } = telling;
         let (hidden, taken_up) = Default::default();
-        Talk { volume, columns, prose, warnings, hidden, taken_up, open: Mutex::default() }
+        let results = if volume >= Volume::Debug { Results::Shown } else { Results::Hidden };
+        Talk { volume, columns, prose, warnings, results, hidden, taken_up, open: Mutex::default() }
+    }
+
+    /// Leaves out the first lines of results, whatever the volume.
+    pub(crate) fn without_results(mut self) -> Self {
+        self.results = Results::Hidden;
+        self
     }
 
     /// What is told about an event; a sub-agent's is indented.
@@ -95,7 +111,7 @@ impl Talk {
             }
             EventKind::ToolFinished(finished) => {
                 let args = self.open().remove(&key(event, &finished.id)).unwrap_or_default();
-                normal.then(|| call_line(&args, finished, self.columns, debug))
+                normal.then(|| call_line(&args, finished, self.columns, self.results))
             }
             EventKind::StepStarted { step } => {
                 self.taken_up.store(false, Ordering::Relaxed);
@@ -114,17 +130,22 @@ impl Talk {
             EventKind::CellOutput { text, .. } => normal.then(|| indent(text)),
             EventKind::CellFinished { end, .. } => normal.then(|| cell_line(end)).flatten(),
             EventKind::ApprovalDecided { decision, .. } => normal.then(|| decision_line(decision)),
-            EventKind::AgentStarted(started) => normal
-                .then(|| format!("{NAME}{}{NAME:#} begins: {}", started.agent, clip(&started.task, 100))),
+            EventKind::AgentStarted(started) => normal.then(|| {
+                format!(
+                    "{NAME}{}{NAME:#} begins: {}",
+                    Printable::line(&started.agent),
+                    clip(&started.task, 100)
+                )
+            }),
             EventKind::AgentFinished(finished) => {
-                let name = event.path.agents().last().unwrap_or_default();
+                let name = Printable::line(event.path.agents().last().unwrap_or_default());
                 normal.then(|| format!("{DIM}{name} is done: {}{DIM:#}", clip(&finished.answer, 100)))
             }
             EventKind::Plan(made) => normal.then(|| plan(made)).flatten(),
             EventKind::ContextPruned(plan) => normal.then(|| pruned(plan)),
             EventKind::ContextCompacted(made) => normal.then(|| compacted(made)),
             EventKind::ActionChanged(change) => {
-                Some(format!("{WARNING}warning:{WARNING:#} {}", change.reason))
+                Some(format!("{WARNING}warning:{WARNING:#} {}", Printable::line(&change.reason)))
             }
             EventKind::Warning { message } => match self.warnings {
                 Warnings::Counted if !verbose && !self.taken_up.load(Ordering::Relaxed) => {
@@ -132,14 +153,15 @@ impl Talk {
                     None
                 }
                 Warnings::Counted | Warnings::Shown => {
-                    Some(format!("{WARNING}warning:{WARNING:#} {message}"))
+                    Some(format!("{WARNING}warning:{WARNING:#} {}", Printable::line(message)))
                 }
             },
             EventKind::RunStarted(started) => verbose
-                .then(|| format!("{DIM}run {} · {} · {}{DIM:#}", event.run, started.model, started.root)),
+                .then(|| [event.run.as_str(), &started.model, &started.root].map(Printable::line))
+                .map(|[run, model, root]| format!("{DIM}run {run} · {model} · {root}{DIM:#}")),
             EventKind::RunResumed { root, .. } => {
                 self.taken_up.store(true, Ordering::Relaxed);
-                normal.then(|| format!("{DIM}resuming {} in {root}{DIM:#}", event.run))
+                normal.then(|| format!("{DIM}resuming {} in {}{DIM:#}", event.run, Printable::line(root)))
             }
             EventKind::ModelDelta { .. }
             | EventKind::ModelAsked { .. }
@@ -186,7 +208,10 @@ impl Talk {
             && !acts
             && let Some(problem) = &message.problem
         {
-            lines.push(format!("{WARNING}the reply could not be used:{WARNING:#} {problem}"));
+            lines.push(format!(
+                "{WARNING}the reply could not be used:{WARNING:#} {}",
+                Printable::line(problem)
+            ));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
@@ -200,7 +225,7 @@ impl Show for Talk {
     fn show(&self, event: &Event) {
         if let Some(lines) = self.told(event) {
             // Standard error that went away does not stop the run.
-            let _ = writeln!(anstream::stderr().lock(), "{lines}");
+            let _ = writeln!(crate::out::stderr(), "{lines}");
         }
     }
 }
@@ -215,9 +240,10 @@ fn key(event: &Event, id: &str) -> String {
     format!("{} {id}", event.path.as_str())
 }
 
-fn call_line(args: &Value, finished: &ToolFinished, columns: usize, debug: bool) -> String {
+fn call_line(args: &Value, finished: &ToolFinished, columns: usize, results: Results) -> String {
     // What is left beside the name is shared by what was asked and what came of it.
-    let room = columns.saturating_sub(finished.tool.chars().count() + 8);
+    let tool = Printable::line(&finished.tool);
+    let room = columns.saturating_sub(tool.as_str().chars().count() + 8);
     let args = match arguments(args, (room / 2).clamp(16, 80)) {
         none if none.is_empty() => none,
         some => format!(" {some}"),
@@ -226,21 +252,20 @@ fn call_line(args: &Value, finished: &ToolFinished, columns: usize, debug: bool)
     let mut line = if finished.ok {
         let what = clip(&gist(&finished.result), room.saturating_sub(args.chars().count()).clamp(16, 110));
         let cut = if finished.truncated { ", cut" } else { "" };
-        format!("{GOOD}•{GOOD:#} {NAME}{}{NAME:#}{args} {DIM}→ {what}{cut}{DIM:#}", finished.tool)
+        format!("{GOOD}•{GOOD:#} {NAME}{tool}{NAME:#}{args} {DIM}→ {what}{cut}{DIM:#}")
     } else {
         let text = |key: &str| finished.result[key].as_str().unwrap_or_default().to_owned();
         let mut line = format!(
-            "{ERROR}✗{ERROR:#} {NAME}{}{NAME:#}{args} → {}: {}",
-            finished.tool,
-            text("error"),
+            "{ERROR}✗{ERROR:#} {NAME}{tool}{NAME:#}{args} → {}: {}",
+            Printable::line(&text("error")),
             clip(&text("message"), columns.clamp(40, 160))
         );
         if let Some(name) = finished.result["recovery_suggestion"]["tool_call"]["name"].as_str() {
-            line.push_str(&format!(" {DIM}(suggests {name}){DIM:#}"));
+            line.push_str(&format!(" {DIM}(suggests {}){DIM:#}", Printable::line(name)));
         }
         line
     };
-    if debug {
+    if results == Results::Shown {
         let text = match &finished.result {
             Value::String(text) => text.clone(),
             other => serde_json::to_string_pretty(other).unwrap_or_default(),
@@ -305,11 +330,13 @@ fn last_line(result: &serde_json::Map<String, Value>) -> String {
 }
 
 fn code_lines(code: &str) -> String {
-    code.lines().map(|line| format!("{DIM}│{DIM:#} {line}")).collect::<Vec<_>>().join("\n")
+    let code = Printable::block(code);
+    code.as_str().lines().map(|line| format!("{DIM}│{DIM:#} {line}")).collect::<Vec<_>>().join("\n")
 }
 
 fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+    let text = Printable::block(text);
+    text.as_str().lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
 fn cell_line(end: &CellEnd) -> Option<String> {
@@ -332,7 +359,9 @@ fn decision_line(decision: &Decision) -> String {
         Decision::Approve { scope: Scope::Session } => format!("  {GOOD}approved for the session{GOOD:#}"),
         Decision::Approve { scope: Scope::Always } => format!("  {GOOD}approved from now on{GOOD:#}"),
         Decision::Deny { feedback: None } => format!("  {ERROR}refused{ERROR:#}"),
-        Decision::Deny { feedback: Some(feedback) } => format!("  {ERROR}refused{ERROR:#}: {feedback}"),
+        Decision::Deny { feedback: Some(feedback) } => {
+            format!("  {ERROR}refused{ERROR:#}: {}", Printable::line(feedback))
+        }
         Decision::Defer | Decision::Abort => format!("  {WARNING}not decided{WARNING:#}"),
     }
 }

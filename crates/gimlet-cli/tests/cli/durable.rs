@@ -43,7 +43,7 @@ fn a_run_is_written_as_markdown_and_as_json() {
     project.run(THREE_STEPS, &[]);
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(
-        r"Run `[\w-]+`, \S+, `scripted/\S+` in `\S+`",
+        r"Run `[\w-]+`, \S+ \S+, `scripted/\S+` in `\S+`",
         "Run `[RUN]`, [TIME], `[MODEL]` in `[ROOT]`",
     );
     settings.add_filter(r"\d+\.\d s\*", "[SECONDS] s*");
@@ -115,7 +115,9 @@ fn a_run_is_resumed_in_its_own_folder_unless_another_is_named() {
     let reading = "order = \"turns\"\n[[reply]]\ncalls = [{ name = \"read_file\", args = { path = \"calc.py\" } }]\n[[reply]]\ntext = \"Read.\"\n";
     project.script(reading);
     let elsewhere = tempfile::tempdir().unwrap();
-    let mut command = project.gimlet(&["resume", "last"]);
+    let listed: Value = serde_json::from_str(&project.say(&["runs", "--json"]).stdout).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    let mut command = project.gimlet(&["resume", id]);
     let said = crate::support::Said::from(command.current_dir(elsewhere.path()).output().unwrap());
     assert_eq!((said.code, said.stdout.as_str()), (0, "Read.\n"), "{}", said.stderr);
     let root = project.repo.path().canonicalize().unwrap();

@@ -78,7 +78,7 @@ fn a_flag_that_a_command_would_not_heed_is_refused() {
         "python -c 1 --approve all",
         "resume last more --action code",
         "resume last more --no-instructions",
-        "runs list --root .",
+        "runs show last --root .",
         "sandbox --jail off build",
         "tools list --jail off",
     ] {

@@ -234,13 +234,13 @@ fn its_owner_lists_searches_shows_takes_along_and_forgets() {
     assert!(said.code == 2 && said.stderr.contains("hint: see `gimlet memory list`"), "{}", said.stderr);
     let said = project.say(&["memory", "forget", "--all"]);
     assert_eq!(said.code, 2);
-    assert!(said.stderr.contains("2 notes, 1 mental models and 1 predictions"), "{}", said.stderr);
+    assert!(said.stderr.contains("2 notes, 1 mental model and 1 prediction"), "{}", said.stderr);
     assert!(said.stderr.contains("--yes"), "nobody is there to ask");
     assert_eq!(project.say(&["memory", "forget", "--all", "--yes"]).code, 0);
     assert_eq!(listed(&project, &["list"]), json!([]));
 
     let said = project.say(&["memory", "import", archive.to_str().unwrap()]);
-    assert_eq!(said.stderr, "took in 3 notes, 1 mental models and 1 predictions; 0 were there already\n");
+    assert_eq!(said.stderr, "took in 3 notes, 1 mental model and 1 prediction; 0 were there already\n");
     let said = project.say(&["memory", "import", archive.to_str().unwrap()]);
     assert!(said.stderr.ends_with("; 5 were there already\n"), "{}", said.stderr);
     let again: Value = serde_json::from_str(&project.say(&["memory", "export"]).stdout).unwrap();

@@ -219,7 +219,7 @@ fn a_refusal_carries_its_reason_to_the_model() {
     pty.enter("fix it");
     pty.wait_for("[q]uit");
     pty.press("n");
-    pty.wait_for("what instead?");
+    pty.wait_for("What should it do instead?");
     pty.press("use addition\u{15}use subtraction\r");
     pty.wait_for("As you wish.");
     pty.wait_for_prompt();
@@ -345,6 +345,9 @@ fn files_are_attached_completed_and_jailed() {
     [[reply]]
     expect = ["calc.py, lines 2-2 of 2", "return a - b"]
     text = "Seen."
+    [[reply]]
+    expect = ["and @../secret"]
+    text = "That is outside."
     "#;
     let pty = session(&project, script, &[]);
     pty.press("look at @cal\t");
@@ -354,7 +357,8 @@ fn files_are_attached_completed_and_jailed() {
     pty.wait_for("Seen.");
     pty.wait_for_prompt();
     pty.enter("and @../secret");
-    pty.wait_for("outside the project");
+    pty.wait_for("@../secret is no file of this folder; it stays as text");
+    pty.wait_for("That is outside.");
     pty.wait_for_prompt();
     pty.press("/hel\t\r");
     pty.wait_for("attaches a file or lines of it");

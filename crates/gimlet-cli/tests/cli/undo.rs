@@ -41,6 +41,13 @@ fn undo(project: &Project, more: &[&str]) -> Said {
 }
 
 #[test]
+fn fault_10_a_file_that_a_patch_created_is_removed_and_not_restored() {
+    let (project, [_, new]) = patched();
+    let said = undo(&project, &[&new]);
+    assert_eq!(said.stdout, format!("undone {new} (New): removed docs/new.md\n"), "{}", said.stderr);
+}
+
+#[test]
 fn everything_a_run_applied_is_taken_back_newest_first() {
     let (project, [add, new]) = patched();
     let said = undo(&project, &["--json"]);
@@ -49,7 +56,7 @@ fn everything_a_run_applied_is_taken_back_newest_first() {
     assert_eq!(
         told["patches"],
         json!([
-            { "patch": new, "intent": "New", "restored": ["docs/new.md"] },
+            { "patch": new, "intent": "New", "restored": ["docs/new.md"], "removed": ["docs/new.md"] },
             { "patch": add, "intent": "Add", "restored": ["calc.py"] },
         ])
     );

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::code;
 use super::content::{self, clip};
 use super::link::Link;
-use super::tool::{invoke, manner, opaque};
+use super::tool::{invoke, long_arguments, manner, opaque};
 use crate::config::Hints;
 
 /// Name of the tool that calls what came later.
@@ -259,6 +259,10 @@ impl TypedTool for McpCall {
             return Err(ToolError::failed(code::MCP_TOOL_GONE, message).with("tools", json!(listing.names())));
         };
         Ok(vec![opaque(&link.config, offered, &json!(input.arguments))])
+    }
+
+    fn preview(&self, input: &CallInput) -> Option<String> {
+        long_arguments(&json!(input.arguments))
     }
 
     async fn run(&self, input: CallInput, cx: &ToolCx) -> Result<Value, ToolError> {

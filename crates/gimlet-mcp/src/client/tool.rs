@@ -23,7 +23,7 @@ use super::listing::Offered;
 use super::names;
 use crate::config::{Hints, Remember, ServerConfig};
 
-/// Characters of arguments a person is shown; longer ones are told apart by a hash.
+/// Characters of arguments in an effect; longer ones are told apart by a hash and shown in full by a preview.
 const SHOWN: usize = 400;
 
 /// A tool of a server.
@@ -81,6 +81,10 @@ impl Tool for McpTool {
         Ok(vec![opaque(&self.link.config, now, args)])
     }
 
+    fn preview(&self, args: &Value) -> Option<String> {
+        long_arguments(args)
+    }
+
     fn call<'a>(
         &'a self,
         call: &'a ToolCall,
@@ -110,6 +114,12 @@ pub(super) fn opaque(config: &ServerConfig, tool: &Offered, args: &Value) -> Eff
         &tool.fingerprint[..12]
     );
     Effect::Opaque { what }
+}
+
+/// All of the arguments, where the question shows only their beginning.
+pub(super) fn long_arguments(args: &Value) -> Option<String> {
+    let is_long = args.to_string().chars().count() > SHOWN;
+    is_long.then(|| serde_json::to_string_pretty(args).ok()).flatten()
 }
 
 /// Calls a tool of a server.

@@ -1,7 +1,10 @@
 //! Proposing changes to the files of a root.
 
+use std::collections::HashSet;
+
 use gimlet::digest::digest_json;
 use gimlet::patch::{FileChange, FileState};
+use gimlet::text::{Printable, first_control, shown};
 use gimlet::tool::ToolError;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
@@ -68,7 +71,7 @@ pub(crate) fn text_of(root: &Root, file_path: &str) -> Result<Option<String>, To
 pub fn propose_diff(root: &Root, intent: &str, diff: &str) -> Result<Proposal, ToolError> {
     let diffs = read(diff).map_err(|error| unreadable(&error))?;
     let plan = plan(&diffs, &Project(root)).map_err(no_plan)?;
-    Ok(proposal(intent, plan))
+    checked(proposal(intent, plan))
 }
 
 /// The files a unified diff names, all of them inside the root and writable by rule.
@@ -112,7 +115,7 @@ pub fn propose_texts(
             return Err(no_plan(PlanError::Nothing));
         }
         let change = FileChange { path, renamed_from: None, before, after: Some(after) };
-        return Ok(proposal(intent, Plan { changes: vec![change], notes: Vec::new() }));
+        return checked(proposal(intent, Plan { changes: vec![change], notes: Vec::new() }));
     }
     let diff = FileDiff {
         old: Some(path.clone()),
@@ -121,12 +124,12 @@ pub fn propose_texts(
         ..FileDiff::default()
     };
     match plan(&[diff], &Project(root)) {
-        Ok(plan) => Ok(proposal(intent, plan)),
+        Ok(plan) => checked(proposal(intent, plan)),
         Err(error) => match before.and_then(|before| within_a_line(before, original, new)) {
             Some((before, after)) if is_not_found(&error) => {
                 let change =
                     FileChange { path, renamed_from: None, before: Some(before), after: Some(after) };
-                Ok(proposal(intent, Plan { changes: vec![change], notes: Vec::new() }))
+                checked(proposal(intent, Plan { changes: vec![change], notes: Vec::new() }))
             }
             Some(_) | None => Err(no_plan(error)),
         },
@@ -164,6 +167,33 @@ fn lines_between(original: &str, new: &str) -> Vec<HunkLine> {
             carriage_return: None,
         })
         .collect()
+}
+
+/// Refuses names and new lines that a terminal would obey: whoever is asked about them must see them. Lines that the
+/// file has already stay as they are.
+fn checked(proposal: Proposal) -> Result<Proposal, ToolError> {
+    for change in &proposal.changes {
+        let names = [Some(&change.path), change.renamed_from.as_ref()];
+        if let Some(name) = names.into_iter().flatten().find(|name| first_control(name).is_some()) {
+            let message = format!("the file name {} has a control character", Printable::line(name));
+            return Err(ToolError::failed(code::INVALID_DIFF, message).with("hint", "Choose a plain name."));
+        }
+        let known: HashSet<&str> = change.before.iter().flat_map(|before| before.text.split('\n')).collect();
+        let Some(after) = &change.after else { continue };
+        let new = after.text.split('\n').enumerate().filter(|(_, line)| !known.contains(line));
+        for (at, line) in new {
+            if let Some(control) = first_control(line) {
+                let (number, path) = (at + 1, &change.path);
+                let message =
+                    format!("line {number} of {path} would have a control character, {}", shown(control));
+                let hint = "Write it as an escape of the language, such as \\x1b.";
+                return Err(ToolError::failed(code::INVALID_DIFF, message)
+                    .with("path", path.as_str())
+                    .with("hint", hint));
+            }
+        }
+    }
+    Ok(proposal)
 }
 
 /// The id is made of what would be written over what, so the same proposal always has the same one.

@@ -3,7 +3,7 @@
 
 mod print;
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -111,10 +111,10 @@ async fn search(
         );
     }
     if let Some(warning) = &found.warning {
-        writeln!(anstream::stderr(), "{WARNING}warning:{WARNING:#} {warning}")?;
+        writeln!(crate::out::stderr(), "{WARNING}warning:{WARNING:#} {warning}")?;
     }
     if found.notes.is_empty() && found.ranking != Ranking::Newest {
-        writeln!(anstream::stderr(), "nothing like it is remembered here")?;
+        writeln!(crate::out::stderr(), "nothing like it is remembered here")?;
         return Ok(ExitStatus::Success);
     }
     notes(&found.notes, json)
@@ -130,7 +130,7 @@ fn export(memory: &Memory, format: ExportFormat, output: Option<&Path>) -> anyho
         Some(path) => {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?
         }
-        None => std::io::stdout().write_all(text.as_bytes())?,
+        None => crate::out::data(text.as_bytes())?,
     }
     Ok(ExitStatus::Success)
 }
@@ -154,11 +154,11 @@ fn import(memory: &Memory, file: &Path, json: JsonArgs) -> anyhow::Result<ExitSt
         return print_json(&done);
     }
     writeln!(
-        anstream::stderr(),
-        "took in {} notes, {} mental models and {} predictions; {} were there already",
-        done.notes,
-        done.models,
-        done.predictions,
+        crate::out::stderr(),
+        "took in {}, {} and {}; {} were there already",
+        counted(done.notes as u64, "note"),
+        counted(done.models as u64, "mental model"),
+        counted(done.predictions as u64, "prediction"),
         done.known
     )?;
     Ok(ExitStatus::Success)
@@ -168,8 +168,14 @@ fn forget(memory: &Memory, id: Id) -> anyhow::Result<ExitStatus> {
     if !memory.exists() || !memory.forget(id).map_err(told)? {
         return Err(told(MemoryError::Unknown(id)));
     }
-    writeln!(anstream::stderr(), "forgot {id}")?;
+    writeln!(crate::out::stderr(), "forgot {id}")?;
     Ok(ExitStatus::Success)
+}
+
+/// A number of things, by the word for one of them.
+fn counted(count: impl Into<u64>, one: &str) -> String {
+    let count = count.into();
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 fn forget_all(memory: &Memory, yes: bool) -> anyhow::Result<ExitStatus> {
@@ -177,16 +183,16 @@ fn forget_all(memory: &Memory, yes: bool) -> anyhow::Result<ExitStatus> {
         return nothing();
     }
     let status = memory.status().map_err(told)?;
-    let mut err = anstream::stderr().lock();
+    let mut err = crate::out::stderr();
     let what = format!(
-        "{} notes, {} mental models and {} predictions of {}",
-        status.notes,
-        status.models,
-        status.open_predictions + status.resolved_predictions,
+        "{}, {} and {} of {}",
+        counted(status.notes, "note"),
+        counted(status.models, "mental model"),
+        counted(status.open_predictions + status.resolved_predictions, "prediction"),
         memory.root()
     );
     if !yes {
-        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        if !crate::out::can_ask() {
             return Err(UsageError::new(format!("this would forget {what}"))
                 .hint("say --yes; `gimlet memory export` keeps a copy")
                 .into());

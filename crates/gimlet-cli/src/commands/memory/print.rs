@@ -18,12 +18,12 @@ use gimlet_runtime::config::Settings;
 const LINE: usize = 100;
 
 pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<ExitStatus> {
-    writeln!(std::io::stdout(), "{}", serde_json::to_string(value)?)?;
+    crate::out::json(value)?;
     Ok(ExitStatus::Success)
 }
 
 pub(super) fn nothing() -> anyhow::Result<ExitStatus> {
-    writeln!(anstream::stderr(), "nothing is remembered here")?;
+    writeln!(crate::out::stderr(), "nothing is remembered here")?;
     Ok(ExitStatus::Success)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn notes(notes: &[Note], json: JsonArgs) -> anyhow::Result<ExitStatus
     if notes.is_empty() {
         return nothing();
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     for note in notes {
         let tags: String = note.tags.iter().map(|tag| format!(" #{}", tag.replace(' ', "-"))).collect();
         let text = clip(&note.text, LINE);
@@ -59,7 +59,7 @@ pub(super) fn models_list(models: &[Model], json: JsonArgs) -> anyhow::Result<Ex
     if models.is_empty() {
         return nothing();
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     for model in models {
         let statement = clip(&model.statement, LINE);
         writeln!(
@@ -92,7 +92,7 @@ pub(super) fn predictions_list(predictions: &[Prediction], json: JsonArgs) -> an
     if predictions.is_empty() {
         return nothing();
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     for prediction in predictions {
         let (style, word) = match prediction.outcome {
             None => (DIM, "open"),
@@ -113,7 +113,7 @@ pub(super) fn show(memory: &Memory, id: Id, json: JsonArgs) -> anyhow::Result<Ex
     if !memory.exists() {
         return Err(told(MemoryError::Unknown(id)));
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     match id {
         Id::Note(_) => {
             let note = memory.get(id).map_err(told)?;
@@ -162,7 +162,6 @@ pub(super) fn show(memory: &Memory, id: Id, json: JsonArgs) -> anyhow::Result<Ex
             if json.json {
                 return print_json(&prediction);
             }
-            drop(out);
             return predictions_list(&[prediction], json);
         }
     }
@@ -183,7 +182,7 @@ pub(super) fn status(memory: &Memory, settings: &Settings, json: JsonArgs) -> an
             "remembered": status,
         }));
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = crate::out::stdout();
     let enabled = match settings.memory_enabled.value {
         true => "on",
         false => "off: `--memory`, or `enabled = true` in [memory]",
@@ -192,7 +191,6 @@ pub(super) fn status(memory: &Memory, settings: &Settings, json: JsonArgs) -> an
     writeln!(out, "embeddings   {}", embeddings.unwrap_or("none: found by words"))?;
     writeln!(out, "project      {}", memory.root())?;
     let Some(status) = status else {
-        drop(out);
         return nothing();
     };
     writeln!(out, "file         {} {DIM}({bytes} bytes){DIM:#}", memory.path().display())?;
