@@ -100,7 +100,7 @@ fn lines(root: &Root, task: &str, redactor: &Redactor, stop: &(dyn Fn() -> bool 
 }
 
 /// The words of a task that may be in a file, in small letters and without the ending of a plural.
-fn words(task: &str) -> Vec<String> {
+pub(crate) fn words(task: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let all = task.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     for word in all.map(str::to_ascii_lowercase).filter(|word| word.len() >= MIN_LETTERS) {

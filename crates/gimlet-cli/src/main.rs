@@ -23,6 +23,7 @@ mod memory;
 mod models;
 mod overview;
 mod patches;
+mod project_guide;
 mod repository;
 mod rules;
 mod served;

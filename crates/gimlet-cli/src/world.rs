@@ -13,6 +13,7 @@ use gimlet::constrain::Constrain;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
 use gimlet::event::{ActionFormat, Event};
 use gimlet::guard::Redactor;
+use gimlet::guided::Guide;
 use gimlet::ids::RunId;
 use gimlet::journal::Observer;
 use gimlet::store::{BlobId, Store, StoreError};
@@ -32,6 +33,7 @@ use crate::instructions::{self, Instructions};
 use crate::isolation::{self, Isolation};
 use crate::mcp::{self, Loudness};
 use crate::patches::PatchFile;
+use crate::project_guide::ProjectGuide;
 use crate::served::Manner;
 use crate::{home, keys, lookup, memory, overview, rules};
 
@@ -200,6 +202,13 @@ impl Place {
         instructions::of_project(&self.kit.root, &redactor())
     }
 
+    /// What guided work knows of this folder.
+    pub(crate) fn guide(&self, settings: &Settings) -> Arc<dyn Guide> {
+        let told = settings.instructions.value.then(|| self.instructions().ok().flatten()).flatten();
+        let notes = told.map(|instructions| instructions.text).unwrap_or_default();
+        Arc::new(ProjectGuide { root: self.kit.root.clone(), notes })
+    }
+
     /// What code may use here.
     pub(crate) fn python_limits(&self) -> gimlet_python::Limits {
         gimlet_python::Limits { wall: self.bounds.computation, ..gimlet_python::Limits::default() }
@@ -253,8 +262,8 @@ pub(crate) fn context(place: &Place, settings: &Settings, manner: &Manner) -> Co
     };
     // One that writes code copies the names into its program, instead of asking for what is there.
     let files = match manner.action {
-        ActionFormat::Tools if is_small => overview::of_project(place.root()),
-        ActionFormat::Tools | ActionFormat::Code => None,
+        ActionFormat::Tools | ActionFormat::Guided if is_small => overview::of_project(place.root()),
+        ActionFormat::Tools | ActionFormat::Code | ActionFormat::Guided => None,
     };
     let (root, redactor) = (place.root().clone(), redactor());
     Arc::new(move |task| {

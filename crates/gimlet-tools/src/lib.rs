@@ -30,6 +30,7 @@ pub mod run_tests;
 pub mod search_code;
 pub mod show_patch;
 pub mod syntax;
+pub mod write_files;
 
 mod blocking;
 mod kit;

@@ -113,6 +113,7 @@ pub mod effect;
 pub mod event;
 pub mod fork;
 pub mod guard;
+pub mod guided;
 pub mod hook;
 pub mod ids;
 pub mod journal;

@@ -177,6 +177,8 @@ pub(crate) enum Action {
     Tools,
     /// The model writes Python in which tools are functions.
     Code,
+    /// The program leads, and the model answers small questions and writes the edits; for small models.
+    Guided,
 }
 
 impl Action {
@@ -185,6 +187,7 @@ impl Action {
         match self {
             Action::Tools => "tools",
             Action::Code => "code",
+            Action::Guided => "guided",
         }
     }
 }
@@ -194,6 +197,7 @@ impl From<ActionFormat> for Action {
         match format {
             ActionFormat::Tools => Action::Tools,
             ActionFormat::Code => Action::Code,
+            ActionFormat::Guided => Action::Guided,
         }
     }
 }
@@ -203,6 +207,7 @@ impl From<Action> for ActionFormat {
         match action {
             Action::Tools => ActionFormat::Tools,
             Action::Code => ActionFormat::Code,
+            Action::Guided => ActionFormat::Guided,
         }
     }
 }

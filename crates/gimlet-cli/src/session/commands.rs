@@ -66,6 +66,7 @@ impl Session {
         let action = match self.conversation.action {
             ActionFormat::Tools => "calls tools",
             ActionFormat::Code => "writes Python",
+            ActionFormat::Guided => "is guided",
         };
         self.say(&format!("{BOLD}{}{BOLD:#} {DIM}· {action}{DIM:#}", self.conversation.model))
     }

@@ -1,6 +1,6 @@
 //! Tells a run on standard error while it happens, a line for each thing worth knowing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,13 +9,15 @@ use gimlet::approval::{Decision, Scope};
 use gimlet::cell::CellEnd;
 use gimlet::context::Compacted;
 use gimlet::context::summary::Author;
-use gimlet::event::{Event, EventKind, FeedbackReason, Finished, ModelMessage, Pruned, ToolFinished};
+use gimlet::event::{
+    ChangeCause, Event, EventKind, FeedbackReason, Finished, ModelMessage, Pruned, ToolFinished,
+};
 use gimlet::journal::Observer;
 use gimlet::message::Usage;
 use serde_json::Value;
 
 use super::footer::footer;
-use super::{arguments, clip, plan};
+use super::{arguments, clip, guided, plan};
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 
 /// How much is told.
@@ -69,13 +71,24 @@ pub(crate) struct Talk {
     taken_up: AtomicBool,
     /// Arguments of open calls, until they finish.
     open: Mutex<HashMap<String, Value>>,
+    /// Open calls that a person was asked about: they have seen what it would change.
+    asked: Mutex<HashSet<String>>,
 }
 
 impl Talk {
     pub(crate) fn new(telling: Telling, columns: usize, prose: Prose) -> Self {
         let Telling { volume, warnings } = telling;
         let (hidden, taken_up) = Default::default();
-        Talk { volume, columns, prose, warnings, hidden, taken_up, open: Mutex::default() }
+        Talk {
+            volume,
+            columns,
+            prose,
+            warnings,
+            hidden,
+            taken_up,
+            open: Mutex::default(),
+            asked: Mutex::default(),
+        }
     }
 
     /// What is told about an event; a sub-agent's is indented.
@@ -96,7 +109,9 @@ impl Talk {
             }
             EventKind::ToolFinished(finished) => {
                 let args = self.open().remove(&key(event, &finished.id)).unwrap_or_default();
-                normal.then(|| call_line(&args, finished, self.columns, debug))
+                let line = normal.then(|| call_line(&args, finished, self.columns, debug));
+                let asked = self.asked().remove(&key(event, &finished.id));
+                line.map(|line| guided::with_diff(line, finished, asked))
             }
             EventKind::StepStarted { step } => {
                 self.taken_up.store(false, Ordering::Relaxed);
@@ -124,6 +139,18 @@ impl Talk {
             EventKind::Plan(made) => normal.then(|| plan(made)).flatten(),
             EventKind::ContextPruned(plan) => normal.then(|| pruned(plan)),
             EventKind::ContextCompacted(made) => normal.then(|| compacted(made)),
+            EventKind::ActionChanged(change) if change.cause == ChangeCause::Aim => {
+                normal.then(|| format!("{DIM}{}{DIM:#}", change.reason))
+            }
+            EventKind::GuidedAimed(_)
+            | EventKind::GuidedFound(_)
+            | EventKind::GuidedLocated(_)
+            | EventKind::GuidedEdited(_)
+            | EventKind::GuidedChecked(_) => normal.then(|| guided::line(&event.kind, verbose)).flatten(),
+            EventKind::ApprovalRequested(request) => {
+                self.asked().insert(key(event, &request.call));
+                None
+            }
             EventKind::ActionChanged(change) => {
                 Some(format!("{WARNING}warning:{WARNING:#} {}", change.reason))
             }
@@ -146,7 +173,6 @@ impl Talk {
             | EventKind::ModelAsked { .. }
             | EventKind::PlanRequested
             | EventKind::ToolStarted { .. }
-            | EventKind::ApprovalRequested(_)
             | EventKind::Unknown => None,
             EventKind::RunSuspended { .. } | EventKind::RunFinished(_) | EventKind::RunFailed { .. } => {
                 normal.then(|| self.hidden_warnings()).flatten()
@@ -190,6 +216,10 @@ impl Talk {
             lines.push(format!("{WARNING}the reply could not be used:{WARNING:#} {problem}"));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    fn asked(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, HashMap<String, Value>> {

@@ -14,7 +14,7 @@ use gimlet::limits::Limits;
 use gimlet::plan::Planning;
 use gimlet::state::State;
 
-use crate::args::{ExecutorChoice, WorkOptions};
+use crate::args::{Action, ExecutorChoice, WorkOptions};
 use crate::config::{AgentEntry, Agents, DEFAULT_AGENT, Origin, Settings};
 use crate::exit::UsageError;
 use crate::models::{self, Found};
@@ -160,7 +160,7 @@ impl Team {
     ) -> anyhow::Result<Vec<String>> {
         match action {
             ActionFormat::Code => settings.imports(&self.imports(options)),
-            ActionFormat::Tools => Ok(Vec::new()),
+            ActionFormat::Tools | ActionFormat::Guided => Ok(Vec::new()),
         }
     }
 
@@ -174,10 +174,13 @@ impl Team {
         duty: Duty<'_>,
     ) -> anyhow::Result<Arc<Agent>> {
         let action = self.action(options, found.manner.action);
-        if action == ActionFormat::Tools && options.executor == Some(ExecutorChoice::Docker) {
-            return Err(UsageError::new("`--executor docker` runs code, and this agent acts by tools")
-                .hint("`--action code`, or `--sandbox docker` for commands")
-                .into());
+        if action != ActionFormat::Code && options.executor == Some(ExecutorChoice::Docker) {
+            return Err(UsageError::new(format!(
+                "`--executor docker` runs code, and this agent acts by {}",
+                Action::from(action).name()
+            ))
+            .hint("`--action code`, or `--sandbox docker` for commands")
+            .into());
         }
         let mut builder = Builder::new(place, settings, &self.agents, &found);
         let mates = match &self.lead {

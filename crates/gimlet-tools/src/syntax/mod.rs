@@ -89,6 +89,26 @@ impl Language {
         parser.parse(text, None)
     }
 
+    /// The line of the first syntax error of a text, counted from 1, and what stands there; none if there is no error.
+    pub fn first_error(self, text: &str) -> Option<(usize, String)> {
+        let tree = self.parse(text)?;
+        let mut node = tree.root_node();
+        if !node.has_error() {
+            return None;
+        }
+        // Down to the innermost node that has the error.
+        loop {
+            let mut cursor = node.walk();
+            let inner = node.children(&mut cursor).find(|child| child.has_error() || child.is_missing());
+            match inner {
+                Some(inner) if !node.is_error() => node = inner,
+                Some(_) | None => break,
+            }
+        }
+        let line = node.start_position().row;
+        Some((line + 1, text.lines().nth(line).unwrap_or_default().trim().to_owned()))
+    }
+
     /// What a node defines, by its kind.
     fn defines(self, kind: &str) -> Option<Kind> {
         Some(match (self, kind) {
