@@ -15,6 +15,7 @@ mod eval;
 mod executor;
 mod gates;
 mod guide;
+mod guided;
 mod help;
 mod instructions;
 mod jail;
