@@ -58,10 +58,10 @@ pub(super) fn line(kind: &EventKind, verbose: bool) -> Option<String> {
     }
 }
 
-/// The line of a call with the diff it wrote, unless the person has just seen it in a question.
-pub(super) fn with_diff(line: String, finished: &ToolFinished, was_asked: bool) -> String {
+/// The line of a call with the diff it wrote.
+pub(super) fn with_diff(line: String, finished: &ToolFinished) -> String {
     let text = finished.result["diff"].as_str().unwrap_or_default();
-    if finished.tool != WRITE_TOOL || was_asked || text.is_empty() {
+    if finished.tool != WRITE_TOOL || text.is_empty() {
         return line;
     }
     format!("{line}\n{}", diff(text).trim_end_matches('\n'))

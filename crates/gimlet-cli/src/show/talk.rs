@@ -1,6 +1,6 @@
 //! Tells a run on standard error while it happens, a line for each thing worth knowing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -71,24 +71,13 @@ pub(crate) struct Talk {
     taken_up: AtomicBool,
     /// Arguments of open calls, until they finish.
     open: Mutex<HashMap<String, Value>>,
-    /// Open calls that a person was asked about: they have seen what it would change.
-    asked: Mutex<HashSet<String>>,
 }
 
 impl Talk {
     pub(crate) fn new(telling: Telling, columns: usize, prose: Prose) -> Self {
         let Telling { volume, warnings } = telling;
         let (hidden, taken_up) = Default::default();
-        Talk {
-            volume,
-            columns,
-            prose,
-            warnings,
-            hidden,
-            taken_up,
-            open: Mutex::default(),
-            asked: Mutex::default(),
-        }
+        Talk { volume, columns, prose, warnings, hidden, taken_up, open: Mutex::default() }
     }
 
     /// What is told about an event; a sub-agent's is indented.
@@ -110,8 +99,7 @@ impl Talk {
             EventKind::ToolFinished(finished) => {
                 let args = self.open().remove(&key(event, &finished.id)).unwrap_or_default();
                 let line = normal.then(|| call_line(&args, finished, self.columns, debug));
-                let asked = self.asked().remove(&key(event, &finished.id));
-                line.map(|line| guided::with_diff(line, finished, asked))
+                line.map(|line| guided::with_diff(line, finished))
             }
             EventKind::StepStarted { step } => {
                 self.taken_up.store(false, Ordering::Relaxed);
@@ -147,10 +135,6 @@ impl Talk {
             | EventKind::GuidedLocated(_)
             | EventKind::GuidedEdited(_)
             | EventKind::GuidedChecked(_) => normal.then(|| guided::line(&event.kind, verbose)).flatten(),
-            EventKind::ApprovalRequested(request) => {
-                self.asked().insert(key(event, &request.call));
-                None
-            }
             EventKind::ActionChanged(change) => {
                 Some(format!("{WARNING}warning:{WARNING:#} {}", change.reason))
             }
@@ -173,6 +157,7 @@ impl Talk {
             | EventKind::ModelAsked { .. }
             | EventKind::PlanRequested
             | EventKind::ToolStarted { .. }
+            | EventKind::ApprovalRequested(_)
             | EventKind::Unknown => None,
             EventKind::RunSuspended { .. } | EventKind::RunFinished(_) | EventKind::RunFailed { .. } => {
                 normal.then(|| self.hidden_warnings()).flatten()
@@ -216,10 +201,6 @@ impl Talk {
             lines.push(format!("{WARNING}the reply could not be used:{WARNING:#} {problem}"));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
-    }
-
-    fn asked(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, HashMap<String, Value>> {
