@@ -45,7 +45,7 @@ fn a_change_passes_at_the_first_try_in_any_language() {
     }
     for task in [ENGLISH, GERMAN] {
         let project = project();
-        let script = format!("{AIM}{}", edit("n * 2"));
+        let script = edit("n * 2");
         let said = guided(&project, &script, task, &["--approve", "all", "--json"]);
         assert_eq!(said.code, 0, "{task}: {}\n{}", said.stdout, said.stderr);
         let events = said.events();
@@ -82,7 +82,7 @@ fn a_failed_check_is_shown_and_repaired() {
     let project = project();
     let repaired =
         edit("n * 2").replace("[[reply]]", "[[reply]]\nexpect = ['AssertionError: 3 != 4', 'return n + 1']");
-    let said = guided(&project, &format!("{AIM}{}{repaired}", edit("n + 1")), ENGLISH, &["--approve", "all"]);
+    let said = guided(&project, &format!("{}{repaired}", edit("n + 1")), ENGLISH, &["--approve", "all"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert!(double(&project).contains("n * 2"));
     assert!(said.stderr.contains("+    return n + 1"), "the diff is shown: {}", said.stderr);
@@ -97,8 +97,7 @@ fn a_repeated_edit_is_followed_by_a_fresh_question_and_the_best_is_kept() {
     let project = project();
     // `n` passes one of two tests, `n + 9` passes none.
     let fresh = edit("n + 9").replace("[[reply]]", "[[reply]]\nexpect = ['    pass']");
-    let script =
-        format!("{AIM}{}{}{fresh}{}{}{}", edit("n"), edit("n"), edit("n + 9"), edit("n + 9"), edit("n"));
+    let script = format!("{}{}{fresh}{}{}{}", edit("n"), edit("n"), edit("n + 9"), edit("n + 9"), edit("n"));
     let said = guided(&project, &script, ENGLISH, &["--approve", "all", "--json"]);
     let events = said.events();
     let outcomes: Vec<&str> =
@@ -116,13 +115,13 @@ fn a_repeated_edit_is_followed_by_a_fresh_question_and_the_best_is_kept() {
 fn unusable_replies_end_honestly_and_leave_the_files() {
     let project = project();
     let words = "[[reply]]\ntext = \"You could multiply by two.\"\n";
-    let said = guided(&project, &format!("{AIM}{}", words.repeat(6)), ENGLISH, &["--approve", "all"]);
+    let said = guided(&project, &words.repeat(6), ENGLISH, &["--approve", "all"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stdout.starts_with("No change was made"), "{}", said.stdout);
     assert_eq!(double(&project), STUB);
 
     let broken = edit("(n * 2");
-    let said = guided(&project, &format!("{AIM}{}", broken.repeat(6)), ENGLISH, &["--approve", "all"]);
+    let said = guided(&project, &broken.repeat(6), ENGLISH, &["--approve", "all"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stdout.contains("syntax error"), "{}", said.stdout);
     assert_eq!(double(&project), STUB, "a syntax error is never written");
@@ -136,7 +135,7 @@ fn a_cut_reply_is_continued() {
     let project = project();
     let cut = "[[reply]]\nfinish = \"length\"\ntext = '''double.py\n```python\ndef double(n):\n    ret'''\n\
                [[reply]]\nexpect = ['Go on exactly where it stopped']\ntext = '''urn n * 2\n```'''\n";
-    let said = guided(&project, &format!("{AIM}{cut}"), ENGLISH, &["--approve", "all"]);
+    let said = guided(&project, cut, ENGLISH, &["--approve", "all"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert_eq!(double(&project), "def double(n):\n    return n * 2\n");
 }
@@ -144,7 +143,7 @@ fn a_cut_reply_is_continued() {
 #[test]
 fn a_refused_edit_changes_nothing() {
     let project = project();
-    let script = format!("{AIM}{}", edit("n * 2"));
+    let script = edit("n * 2");
     let said = guided(&project, &script, ENGLISH, &["--approve", "never"]);
     assert_eq!(said.code, 1, "{}", said.stderr);
     assert!(said.stdout.contains("No change was made: the change was not approved"), "{}", said.stdout);
@@ -157,7 +156,7 @@ fn a_run_that_waits_for_a_yes_goes_on_in_another_process() {
         return;
     }
     let project = project();
-    let script = format!("{AIM}{}", edit("n * 2"));
+    let script = edit("n * 2");
     let said = guided(&project, &script, ENGLISH, &[]);
     assert_eq!(said.code, 3, "{}", said.stderr);
     assert!(said.stderr.contains("+    return n * 2"), "{}", said.stderr);
@@ -176,7 +175,7 @@ fn a_run_killed_at_any_event_is_carried_on() {
         return;
     }
     let project = project();
-    let script = format!("{AIM}{}", edit("n * 2"));
+    let script = edit("n * 2");
     let said = guided(&project, &script, ENGLISH, &["--approve", "all", "--json"]);
     let events = said.events();
     let run = events[0]["run"].as_str().unwrap().to_owned();

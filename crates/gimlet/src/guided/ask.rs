@@ -17,16 +17,19 @@ pub const NEW_FILE: &str = "a new file";
 const HEAD: usize = 900;
 const TAIL: usize = 500;
 
+/// A small model sorts by examples where it does not by descriptions.
+const AIM_EXAMPLES: &str = "Sort a task into one of three kinds: change (files are to be edited), answer (a question), run (a command).\n\
+    Task: Why does login fail?\nKind: answer\n\
+    Task: Login fails with an empty name\nKind: change\n\
+    Task: Add a test for parse\nKind: change\n\
+    Task: Wo wird die Version gelesen?\nKind: answer\n\
+    Task: Run the linter\nKind: run\n\
+    Task: Escribe una función que sume\nKind: change\n\
+    Task: main.py 做什么？\nKind: answer";
+
 /// The question for what the task wants.
 pub fn aim(task: &str) -> (String, Value) {
-    let text = format!(
-        "Task:\n{}\n\nWhat does this task want?\n\
-         change: files are to be written, fixed, added or edited, now or as a fix of a problem it describes\n\
-         answer: only information; no file changes\n\
-         run: only a command is to be run\n\
-         Reply with JSON: {{\"aim\": \"change\"}} or {{\"aim\": \"answer\"}} or {{\"aim\": \"run\"}}",
-        clipped(task)
-    );
+    let text = format!("{AIM_EXAMPLES}\n\nTask: {}\nKind as JSON:", clipped(task));
     let schema = json!({
         "type": "object", "required": ["aim"], "additionalProperties": false,
         "properties": {"aim": {"type": "string", "enum": ["change", "answer", "run"]}},

@@ -62,6 +62,10 @@ impl Run {
             return self.hand_over("its answer has a schema").await;
         }
         let journal = self.services.journal.clone();
+        if purpose == Purpose::Aim && self.names_file_and_check().await {
+            let aimed = Aimed { aim: Aim::Change, by: DecidedBy::Task };
+            return self.record(EventKind::GuidedAimed(aimed)).await;
+        }
         let (question, mut request) = match purpose {
             Purpose::Aim => journal.with_state(|state| self.choice(ask::aim(&state.task))),
             Purpose::Pick => journal.with_state(|state| {
@@ -83,6 +87,15 @@ impl Run {
         journal.append(EventKind::ModelAsked { purpose, text: question.clone() }).await?;
         request.messages = journal.with_state(|state| ask::conversation(state, &question));
         self.sample_with(step, request).instrument(span).await
+    }
+
+    /// Whether the task names a file that is no test and the command that checks it: then it wants a change, whatever
+    /// its language, and the model need not be asked.
+    async fn names_file_and_check(&self) -> bool {
+        let Some(guide) = self.agent.guide.clone() else { return false };
+        let task = self.services.journal.with_state(|state| state.task.clone());
+        let found = tokio::task::spawn_blocking(move || guide.locate(&task)).await.unwrap_or_default();
+        found.command.is_some() && !(found.named.is_empty() && found.missing.is_empty())
     }
 
     /// A question whose answer is held to a schema.
