@@ -10,6 +10,9 @@ const LIKENESS: f64 = 0.6;
 /// Longest block whose middle lines are compared.
 const MOST_COMPARED: usize = 200;
 
+/// Whether a line of the file is a line of the block.
+type SameLine<'a> = &'a dyn Fn(&str, &str) -> bool;
+
 /// Why a replacement was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LadderError {
@@ -55,7 +58,7 @@ pub fn replace(text: &str, search: &str, replace: &str) -> Result<String, Ladder
     let exact = |a: &str, b: &str| a == b;
     let trailing = |a: &str, b: &str| a.trim_end() == b.trim_end();
     let indented = |a: &str, b: &str| a.trim() == b.trim();
-    let rungs: [&dyn Fn(&str, &str) -> bool; 3] = [&exact, &trailing, &indented];
+    let rungs: [SameLine<'_>; 3] = [&exact, &trailing, &indented];
     for same in rungs {
         match fits(&bare, &wanted, same).as_slice() {
             [] => {}
@@ -75,13 +78,13 @@ pub fn replace(text: &str, search: &str, replace: &str) -> Result<String, Ladder
 fn trimmed_block(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     let is_text = |line: &&str| !line.trim().is_empty();
-    let Some(first) = lines.iter().position(|line| is_text(&line)) else { return Vec::new() };
-    let last = lines.iter().rposition(|line| is_text(&line)).unwrap_or(first);
+    let Some(first) = lines.iter().position(&is_text) else { return Vec::new() };
+    let last = lines.iter().rposition(is_text).unwrap_or(first);
     lines[first..=last].to_vec()
 }
 
 /// The places at which all lines are the same.
-fn fits(bare: &[&str], wanted: &[&str], same: &dyn Fn(&str, &str) -> bool) -> Vec<usize> {
+fn fits(bare: &[&str], wanted: &[&str], same: SameLine<'_>) -> Vec<usize> {
     let windows = bare.windows(wanted.len()).enumerate();
     windows
         .filter(|(_, window)| window.iter().zip(wanted).all(|(a, b)| same(a, b)))
