@@ -15,7 +15,7 @@ use toml::Spanned;
 use super::file::ConfigFile;
 use super::{Settings, Source, Spot, Standing, needs_trust, read_inside, read_small, shown};
 use crate::UsageError;
-use crate::options::{Action, ExecutorChoice};
+use crate::options::{Action, Choice, ExecutorChoice};
 
 /// The agent of a run that names none.
 pub const DEFAULT_AGENT: &str = "gimlet";
@@ -216,14 +216,15 @@ impl Reader<'_> {
     /// What only makes sense for code, and only in one place.
     fn check_code(&self, table: &Table) -> Result<(), UsageError> {
         let docker = table.executor.as_ref().filter(|where_| *where_.get_ref() == ExecutorChoice::Docker);
-        if let (Some(executor), Some(Action::Tools)) = (&table.executor, table.action) {
-            return Err(
-                self.wrong(&executor.span(), "executor is where code runs, and this agent acts by tools")
-            );
+        let other = table.action.filter(|action| *action != Action::Code).map(Action::name);
+        if let (Some(executor), Some(other)) = (&table.executor, other) {
+            let text = format!("executor is where code runs, and this agent acts by {other}");
+            return Err(self.wrong(&executor.span(), &text));
         }
         let Some(imports) = &table.imports else { return Ok(()) };
-        if table.action == Some(Action::Tools) {
-            return Err(self.wrong(&imports.span(), "imports are for code, and this agent acts by tools"));
+        if let Some(other) = other {
+            let text = format!("imports are for code, and this agent acts by {other}");
+            return Err(self.wrong(&imports.span(), &text));
         }
         if docker.is_some() {
             let text = "imports are for the Python sandbox; a container imports what it has";

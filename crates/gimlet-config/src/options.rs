@@ -206,12 +206,19 @@ pub enum Action {
     Tools,
     /// The model writes Python in which tools are functions.
     Code,
+    /// The program leads; the model answers small questions and writes the edits.
+    Guided,
 }
 
 impl Choice for Action {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Tools, "tools", "The model calls tools"),
         (Self::Code, "code", "The model writes Python in which tools are functions"),
+        (
+            Self::Guided,
+            "guided",
+            "The program leads, and the model answers small questions and writes the edits; for small models",
+        ),
     ];
 }
 
@@ -220,6 +227,7 @@ impl From<ActionFormat> for Action {
         match format {
             ActionFormat::Tools => Action::Tools,
             ActionFormat::Code => Action::Code,
+            ActionFormat::Guided => Action::Guided,
         }
     }
 }
@@ -229,6 +237,7 @@ impl From<Action> for ActionFormat {
         match action {
             Action::Tools => ActionFormat::Tools,
             Action::Code => ActionFormat::Code,
+            Action::Guided => ActionFormat::Guided,
         }
     }
 }

@@ -162,6 +162,11 @@ impl Transcript {
             | EventKind::ContextPruned(_)
             | EventKind::ContextCompacted(_)
             | EventKind::ActionChanged(_)
+            | EventKind::GuidedAimed(_)
+            | EventKind::GuidedFound(_)
+            | EventKind::GuidedLocated(_)
+            | EventKind::GuidedEdited(_)
+            | EventKind::GuidedChecked(_)
             | EventKind::ModelAsked { .. }
             | EventKind::PlanRequested
             | EventKind::Plan(_)

@@ -28,8 +28,8 @@ pub fn context(project: &Project, settings: &Settings, manner: &Manner) -> Conte
     };
     // One that writes code copies the names into its program, instead of asking for what is there.
     let files = match manner.action {
-        ActionFormat::Tools if is_small => overview::of_project(project.root()),
-        ActionFormat::Tools | ActionFormat::Code => None,
+        ActionFormat::Tools | ActionFormat::Guided if is_small => overview::of_project(project.root()),
+        ActionFormat::Tools | ActionFormat::Code | ActionFormat::Guided => None,
     };
     let (root, redactor) = (project.root().clone(), project.redactor());
     Arc::new(move |task| {

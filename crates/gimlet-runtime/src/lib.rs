@@ -35,6 +35,7 @@ mod overview;
 pub mod parts;
 mod patches;
 mod project;
+mod project_guide;
 pub mod rules;
 mod runtime;
 pub mod served;

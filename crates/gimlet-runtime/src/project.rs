@@ -8,6 +8,7 @@ use gimlet::approval::Approver;
 use gimlet::command::Confinement;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
 use gimlet::guard::Redactor;
+use gimlet::guided::Guide;
 use gimlet::store::Store;
 use gimlet::tool::Tool;
 use gimlet_config::{Bounds, Home, Process, Settings, UsageError, secrets};
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::instructions::{self, Instructions};
 use crate::isolation::{self, Isolation};
 use crate::patches::PatchFile;
+use crate::project_guide::ProjectGuide;
 use crate::{memory, rules, trace};
 
 /// A folder as tools see it: without secrets, those that the policy adds included, and without Gimlet's own home.
@@ -187,6 +189,14 @@ impl Project {
     /// What the project's file for agents says.
     pub fn instructions(&self) -> Result<Option<Instructions>, String> {
         instructions::of_project(&self.kit.root, &self.redactor())
+    }
+
+    /// What guided work knows of this folder.
+    pub fn guide(&self, settings: &Settings) -> Arc<dyn Guide> {
+        let told = settings.instructions.value.then(|| self.instructions().ok().flatten()).flatten();
+        let notes = told.map(|instructions| instructions.text).unwrap_or_default();
+        let cache = self.process.home().map(|home| home.path().join("cache/repo"));
+        Arc::new(ProjectGuide { root: self.kit.root.clone(), notes, cache })
     }
 
     /// What code may use here.

@@ -43,6 +43,7 @@ impl From<&Profile> for Manner {
             action: match profile.action {
                 Action::Tools => ActionFormat::Tools,
                 Action::Code => ActionFormat::Code,
+                Action::Guided => ActionFormat::Guided,
             },
             dialect: match profile.calls {
                 Calls::Native => Dialect::Native,

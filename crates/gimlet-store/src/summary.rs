@@ -144,6 +144,11 @@ impl Told {
             | EventKind::ModelAsked { .. }
             | EventKind::PlanRequested
             | EventKind::ContextPruned(_)
+            | EventKind::GuidedAimed(_)
+            | EventKind::GuidedFound(_)
+            | EventKind::GuidedLocated(_)
+            | EventKind::GuidedEdited(_)
+            | EventKind::GuidedChecked(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => {}
         }

@@ -28,6 +28,7 @@ use crate::run_cmd::{RunCmd, Shell};
 use crate::run_tests::RunTests;
 use crate::search_code::SearchCode;
 use crate::show_patch::ShowPatch;
+use crate::write_files::WriteFiles;
 
 /// What the tools work with.
 #[derive(Clone)]
@@ -93,5 +94,11 @@ impl Kit {
             tool(RunCmd { shell: shell.clone() }),
             tool(RunTests::new(shell)),
         ]
+    }
+
+    /// The tool by which the program itself writes whole files; no model is told of it.
+    pub fn writing(&self) -> Arc<dyn Tool> {
+        let (root, patches, validator) = (self.root.clone(), self.patches.clone(), self.validator.clone());
+        tool(WriteFiles { root, patches, validator })
     }
 }

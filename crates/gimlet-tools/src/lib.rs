@@ -29,6 +29,7 @@ pub mod run_cmd;
 pub mod run_tests;
 pub mod search_code;
 pub mod show_patch;
+pub mod write_files;
 
 mod blocking;
 mod ignored;

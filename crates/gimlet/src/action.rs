@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::event::{ActionFormat, FeedbackReason, FinishState};
+use crate::guided;
 use crate::parse;
 use crate::plan;
 use crate::state::{CallRecord, CallStatus, Phase, State, Stop};
@@ -19,6 +20,8 @@ pub enum Action {
     },
     /// Ask the model for a plan.
     Plan,
+    /// A step of guided work.
+    Guided(guided::Step),
     /// Go on in the format of tool calls: the model's code cannot be read.
     FallBack,
     /// Tell the model something.
@@ -56,6 +59,9 @@ pub enum Action {
 pub fn next_action(state: &State) -> Action {
     if let Some(stop) = &state.stop {
         return Action::Rest(stop.clone());
+    }
+    if state.action == ActionFormat::Guided {
+        return guided::next::next(state);
     }
     match &state.phase {
         Phase::Ready | Phase::Stuck(_) if falls_back(state) => Action::FallBack,
@@ -106,7 +112,7 @@ fn first_reached(state: &State, limits: [FinishState; 2]) -> Option<FinishState>
     limits.into_iter().find(|limit| state.has_reached(*limit, &state.limits))
 }
 
-fn open_calls(calls: &[CallRecord]) -> Vec<CallRecord> {
+pub(crate) fn open_calls(calls: &[CallRecord]) -> Vec<CallRecord> {
     calls.iter().filter(|record| !matches!(record.status, CallStatus::Finished(_))).cloned().collect()
 }
 

@@ -9,6 +9,7 @@ use crate::cell::Executor;
 use crate::constrain::{self, Constrain};
 use crate::effect::Policy;
 use crate::event::{ActionFormat, Dialect};
+use crate::guided::Guide;
 use crate::hook::{Check, Hook};
 use crate::limits::Limits;
 use crate::model::{Model, Sampling};
@@ -42,6 +43,8 @@ pub struct Agent {
     pub(crate) checks: Vec<Arc<dyn Check>>,
     pub(crate) policies: Vec<Arc<dyn Policy>>,
     pub(crate) executor: Option<Arc<dyn Executor>>,
+    /// What knows the project, for the guided format.
+    pub(crate) guide: Option<Arc<dyn Guide>>,
     /// The form of its answer, if it must have one.
     pub(crate) form: Option<Form>,
     /// Who answers its questions.
@@ -75,6 +78,9 @@ pub enum BuildError {
     /// It is to write code and has nothing to run it with.
     #[error("an agent that acts by code needs an executor")]
     NoExecutor,
+    /// It is to be guided and nothing knows the project.
+    #[error("an agent in the guided format needs a guide")]
+    NoGuide,
 }
 
 /// What is wrong with the schema of an answer, if anything is.
@@ -104,6 +110,8 @@ impl Agent {
                 checks: Vec::new(),
                 policies: Vec::new(),
                 executor: None,
+                guide: None,
+                driver_tools: Vec::new(),
                 output: None,
                 asking: Asking::default(),
                 report: Report::default(),
@@ -131,9 +139,15 @@ impl Agent {
     pub(crate) fn told(&self, action: ActionFormat) -> String {
         let place = match (action, &self.executor) {
             (ActionFormat::Code, Some(executor)) => executor.told(),
-            (ActionFormat::Code, None) | (ActionFormat::Tools, _) => "",
+            (ActionFormat::Code, None) | (ActionFormat::Tools | ActionFormat::Guided, _) => "",
         };
-        let form = self.form.as_ref().map(|form| form.told(action)).unwrap_or_default();
+        let form = match action {
+            // It answers from facts; an agent whose answer has a form hands over first.
+            ActionFormat::Guided => String::new(),
+            ActionFormat::Tools | ActionFormat::Code => {
+                self.form.as_ref().map(|form| form.told(action)).unwrap_or_default()
+            }
+        };
         let parts = [place, self.instructions.trim(), form.trim()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
@@ -167,6 +181,8 @@ struct Parts {
     checks: Vec<Arc<dyn Check>>,
     policies: Vec<Arc<dyn Policy>>,
     executor: Option<Arc<dyn Executor>>,
+    guide: Option<Arc<dyn Guide>>,
+    driver_tools: Vec<Arc<dyn Tool>>,
     output: Option<Value>,
     asking: Asking,
     report: Report,
@@ -305,6 +321,20 @@ impl AgentBuilder {
         self
     }
 
+    /// What knows the project, for the guided format.
+    #[must_use]
+    pub fn guide(mut self, guide: Arc<dyn Guide>) -> Self {
+        self.agent.guide = Some(guide);
+        self
+    }
+
+    /// Adds tools that the program calls in guided work and no model is told of. They are guarded as all others are.
+    #[must_use]
+    pub fn driver_tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.agent.driver_tools.extend(tools);
+        self
+    }
+
     /// The JSON schema its answer must fit. An answer that does not is sent back twice; then the agent has failed.
     #[must_use]
     pub fn output(mut self, schema: Value) -> Self {
@@ -335,7 +365,10 @@ impl AgentBuilder {
         if parts.action == ActionFormat::Code && parts.executor.is_none() {
             return Err(BuildError::NoExecutor);
         }
-        let toolbox = Arc::new(Toolbox::new(parts.tools)?);
+        if parts.action == ActionFormat::Guided && parts.guide.is_none() {
+            return Err(BuildError::NoGuide);
+        }
+        let toolbox = Arc::new(Toolbox::with_driver_tools(parts.tools, parts.driver_tools)?);
         Ok(Arc::new(Agent {
             schema: Arc::new(constrain::schema(parts.action, toolbox.specs())),
             toolbox,
@@ -355,6 +388,7 @@ impl AgentBuilder {
             checks: parts.checks,
             policies: parts.policies,
             executor: parts.executor,
+            guide: parts.guide,
             form: parts.output.map(Form::new).transpose().map_err(BuildError::BadOutput)?,
             asking: parts.asking,
             report: parts.report,

@@ -85,7 +85,7 @@ fn writes_code(state: &State) -> bool {
 /// The schema of an action: one of the calls there are, or a program.
 pub fn schema(action: ActionFormat, tools: &[Arc<ToolSpec>]) -> Value {
     match action {
-        ActionFormat::Tools => one_of_calls(tools),
+        ActionFormat::Tools | ActionFormat::Guided => one_of_calls(tools),
         ActionFormat::Code => object([("code", json!({ "type": "string", "minLength": 1 }))]),
     }
 }

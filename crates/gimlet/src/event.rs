@@ -11,6 +11,7 @@ use crate::approval::{ApprovalRequest, Decision};
 use crate::cell::{CellEnd, Stream};
 use crate::context::{Compacted, Variable};
 use crate::effect::Effect;
+use crate::guided::{Aimed, Checked, Edited, Found, Located};
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::message::{Finish, Thinking, ToolCall, Usage};
@@ -66,6 +67,11 @@ impl Event {
             | EventKind::ContextPruned(_)
             | EventKind::ContextCompacted(_)
             | EventKind::ActionChanged(_)
+            | EventKind::GuidedAimed(_)
+            | EventKind::GuidedFound(_)
+            | EventKind::GuidedLocated(_)
+            | EventKind::GuidedEdited(_)
+            | EventKind::GuidedChecked(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => false,
         }
@@ -99,6 +105,11 @@ impl EventKind {
             | EventKind::PlanRequested
             | EventKind::ContextPruned(_)
             | EventKind::ActionChanged(_)
+            | EventKind::GuidedAimed(_)
+            | EventKind::GuidedFound(_)
+            | EventKind::GuidedLocated(_)
+            | EventKind::GuidedEdited(_)
+            | EventKind::GuidedChecked(_)
             | EventKind::Warning { .. }
             | EventKind::RunSuspended { .. }
             | EventKind::RunFinished(_)
@@ -322,6 +333,21 @@ pub enum EventKind {
     /// The agent acts in another way from here on.
     #[serde(rename = "action.changed")]
     ActionChanged(Box<ActionChange>),
+    /// Guided work: what the task wants.
+    #[serde(rename = "guided.aimed")]
+    GuidedAimed(Aimed),
+    /// Guided work: files the model picks from.
+    #[serde(rename = "guided.found")]
+    GuidedFound(Box<Found>),
+    /// Guided work: the files to work on, and the check.
+    #[serde(rename = "guided.located")]
+    GuidedLocated(Box<Located>),
+    /// Guided work: a reply was read as an edit. Nothing is written yet.
+    #[serde(rename = "guided.edited")]
+    GuidedEdited(Box<Edited>),
+    /// Guided work: the check of an edit came to its end.
+    #[serde(rename = "guided.checked")]
+    GuidedChecked(Box<Checked>),
     /// Something the person should know that stops nothing.
     #[serde(rename = "warning")]
     Warning {
@@ -406,6 +432,8 @@ pub enum ActionFormat {
     Tools,
     /// It writes Python in which tools are functions.
     Code,
+    /// The program leads; the model answers small questions and writes the edits.
+    Guided,
 }
 
 /// How tool calls and results are written into the conversation.
@@ -419,7 +447,18 @@ pub enum Dialect {
     Text,
 }
 
-/// Another way to act, for a model that could not keep to the first.
+/// Why an agent acts in another way from here on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeCause {
+    /// The model could not keep to the first way.
+    #[default]
+    Unreadable,
+    /// The task is one for the other way.
+    Aim,
+}
+
+/// Another way to act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActionChange {
     /// How it acts now.
@@ -428,10 +467,13 @@ pub struct ActionChange {
     pub dialect: Dialect,
     /// The standing instructions from here on.
     pub system: String,
-    /// What the model is told.
+    /// What the model is told; empty for nothing.
     pub text: String,
-    /// Why.
+    /// Why, in words for the person.
     pub reason: String,
+    /// Why, as one of the known causes.
+    #[serde(default)]
+    pub cause: ChangeCause,
 }
 
 /// A reply as the parser understood it.
@@ -516,6 +558,12 @@ pub enum Purpose {
     Plan,
     /// A summary of what is to leave the conversation.
     Summary,
+    /// Guided work: what the task wants.
+    Aim,
+    /// Guided work: which files to change.
+    Pick,
+    /// Guided work: an edit.
+    Edit,
 }
 
 /// Why the runtime speaks to the model.
@@ -630,7 +678,7 @@ pub enum FinishState {
     TokenBudget,
     /// It ran out of the steps that it shares with the agents below it.
     StepBudget,
-    /// A sub-agent broke or was stopped; the answer says how.
+    /// A sub-agent broke or was stopped, or guided work came to no usable result; the answer says how.
     Failed,
 }
 

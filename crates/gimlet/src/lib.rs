@@ -114,6 +114,7 @@ pub mod event;
 pub mod feed;
 pub mod fork;
 pub mod guard;
+pub mod guided;
 pub mod hook;
 pub mod ids;
 pub mod journal;

@@ -31,7 +31,9 @@ impl Form {
     /// What the model is told about it.
     pub(crate) fn told(&self, action: ActionFormat) -> String {
         let how = match action {
-            ActionFormat::Tools => "Your final answer must be JSON and nothing else, of this schema",
+            ActionFormat::Tools | ActionFormat::Guided => {
+                "Your final answer must be JSON and nothing else, of this schema"
+            }
             ActionFormat::Code => "The value you give to final_answer must be of this JSON schema",
         };
         format!("{how}:\n{}", self.schema)

@@ -28,6 +28,7 @@ pub fn system_prompt(
         (ActionFormat::Code, _) => include_str!("../prompts/code.md"),
         (ActionFormat::Tools, Dialect::Native) => include_str!("../prompts/tools.md"),
         (ActionFormat::Tools, Dialect::Text) => include_str!("../prompts/text.md"),
+        (ActionFormat::Guided, _) => include_str!("../prompts/guided.md"),
     };
     let example = example(tools);
     let tools: Vec<Entry> = tools
@@ -48,7 +49,7 @@ pub fn system_prompt(
 /// Texts at which a reply ends: where a model that writes its actions as text would go on to make up their results.
 pub fn stops(action: ActionFormat, dialect: Dialect) -> Vec<String> {
     match (action, dialect) {
-        (ActionFormat::Tools, Dialect::Native) => Vec::new(),
+        (ActionFormat::Tools, Dialect::Native) | (ActionFormat::Guided, _) => Vec::new(),
         (ActionFormat::Code, _) | (ActionFormat::Tools, Dialect::Text) => {
             vec!["\nObservation:".to_owned(), "<tool_response>".to_owned()]
         }
@@ -69,6 +70,7 @@ mod tests {
             (ActionFormat::Tools, Dialect::Native),
             (ActionFormat::Tools, Dialect::Text),
             (ActionFormat::Code, Dialect::Text),
+            (ActionFormat::Guided, Dialect::Text),
         ] {
             let body = system_prompt(action, dialect, &[], "").unwrap();
             let words = body.split_whitespace().count();

@@ -6,6 +6,7 @@
 
 mod calls;
 mod conversation;
+mod guided;
 mod task;
 
 use std::collections::{BTreeMap, HashSet};
@@ -14,12 +15,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::approval::Decision;
 use crate::context::{Diary, Measured, Observation, Variable};
 use crate::effect::Effect;
 use crate::event::{
     ActionFormat, AgentPath, Dialect, Event, EventKind, Failure, FeedbackReason, FinishState, Finished,
     Purpose, Started, Suspension,
 };
+use crate::guided::Guided;
 use crate::limits::Limits;
 use crate::message::{Message, Usage};
 use crate::plan::{Plan, Planning};
@@ -99,6 +102,8 @@ pub struct State {
     pub problem: Option<String>,
     /// The limit because of which the last answer was asked for, if it was.
     pub closing: Option<FinishState>,
+    /// Where guided work on the present task stands.
+    pub guided: Guided,
     /// What the model was last asked beside its steps.
     asked: String,
     /// What the person said while the model was not to be interrupted.
@@ -226,8 +231,13 @@ impl State {
             }
             EventKind::StepStarted { step } => {
                 self.step = *step;
-                self.sent = self.messages.len();
+                if self.action != ActionFormat::Guided {
+                    self.sent = self.messages.len();
+                }
                 self.phase = Phase::Sampling;
+            }
+            EventKind::ModelMessage(message) if self.action == ActionFormat::Guided => {
+                self.hear_guided(message)
             }
             EventKind::ModelMessage(message) => self.hear(message),
             EventKind::Feedback { reason, text } => self.feed_back(*reason, text),
@@ -256,7 +266,7 @@ impl State {
                 self.asked.clone_from(text);
                 match purpose {
                     Purpose::Plan => self.phase = Phase::Planning,
-                    Purpose::Summary => {}
+                    Purpose::Summary | Purpose::Aim | Purpose::Pick | Purpose::Edit => {}
                 }
             }
             EventKind::PlanRequested => self.replan = true,
@@ -265,12 +275,23 @@ impl State {
             EventKind::ContextCompacted(compacted) => self.compact(compacted),
             EventKind::ActionChanged(change) => self.change_action(change),
             EventKind::RunSuspended { reason } => self.halt(Stop::Suspended(reason.clone())),
+            EventKind::GuidedAimed(aimed) => self.take_aim(aimed),
+            EventKind::GuidedFound(found) => self.take_found(found),
+            EventKind::GuidedLocated(located) => self.take_located(located),
+            EventKind::GuidedEdited(edited) => self.take_edited(edited),
+            EventKind::GuidedChecked(checked) => self.take_checked(checked),
             EventKind::RunFinished(finished) | EventKind::AgentFinished(finished) => {
+                if self.action == ActionFormat::Guided {
+                    self.tell_guided(finished);
+                }
                 self.halt(Stop::Finished(Box::new(finished.clone())));
             }
             EventKind::RunFailed { error } => self.halt(Stop::Failed(error.clone())),
             EventKind::ApprovalRequested(request) => {
                 self.asked_effects.push((request.call.clone(), request.effects.clone()));
+            }
+            EventKind::ApprovalDecided { decision: Decision::Deny { feedback }, .. } => {
+                self.guided.objection.clone_from(feedback);
             }
             EventKind::ModelDelta { .. }
             | EventKind::ApprovalDecided { .. }
@@ -283,7 +304,7 @@ impl State {
     pub fn is_native(&self) -> bool {
         match (self.action, self.dialect) {
             (ActionFormat::Tools, Dialect::Native) => true,
-            (ActionFormat::Tools, Dialect::Text) | (ActionFormat::Code, _) => false,
+            (ActionFormat::Tools, Dialect::Text) | (ActionFormat::Code | ActionFormat::Guided, _) => false,
         }
     }
 

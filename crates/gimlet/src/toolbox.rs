@@ -45,6 +45,28 @@ pub enum ToolboxError {
 impl Toolbox {
     /// A toolbox with these tools.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        Toolbox::with_driver_tools(tools, [])
+    }
+
+    /// A toolbox with tools, and others that only the program calls: they are not among the specs. One whose name a
+    /// tool of the model has is left out.
+    pub fn with_driver_tools(
+        tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+        driver: impl IntoIterator<Item = Arc<dyn Tool>>,
+    ) -> Result<Self, ToolboxError> {
+        let mut toolbox = Toolbox::of_models(tools)?;
+        for tool in driver {
+            let name = tool.spec().name.clone();
+            if !toolbox.has(&name) {
+                toolbox.by_name.insert(name, toolbox.tools.len());
+                let guard = guard::assemble(tool.clone())?;
+                toolbox.tools.push(Entry { tool, guard });
+            }
+        }
+        Ok(toolbox)
+    }
+
+    fn of_models(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
         let mut entries = Vec::new();
         let mut by_name = HashMap::new();
         let mut specs = Vec::new();

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use anyhow::Context;
 use gimlet::approval::{ApprovalRequest, Decision};
-use gimlet::event::{Event, EventKind, FinishState, Finished, Started, Suspension, ToolFinished};
+use gimlet::event::{
+    ChangeCause, Event, EventKind, FinishState, Finished, Started, Suspension, ToolFinished,
+};
+use gimlet::guided::EditOutcome;
 use gimlet::plan::Plan;
 use gimlet::text::Printable;
 use serde_json::{Value, json};
@@ -101,12 +104,24 @@ fn write_event(to: &mut String, event: &Event) {
                 made.text.replace('\n', "\n> ")
             )
         }
-        EventKind::ActionChanged(change) => writeln!(to, "> Warning: {}\n", change.reason),
+        EventKind::ActionChanged(change) => match change.cause {
+            ChangeCause::Unreadable => writeln!(to, "> Warning: {}\n", change.reason),
+            ChangeCause::Aim => writeln!(to, "*{}*\n", change.reason),
+        },
+        EventKind::GuidedLocated(located) => writeln!(to, "*Works on {}.*\n", located.files.join(", ")),
+        EventKind::GuidedEdited(edited) => match &edited.outcome {
+            EditOutcome::Unusable { problem } => writeln!(to, "*The reply could not be used: {problem}.*\n"),
+            EditOutcome::Repeated => writeln!(to, "*The model repeated an earlier edit.*\n"),
+            EditOutcome::Usable { .. } | EditOutcome::Cut => Ok(()),
+        },
         EventKind::Warning { message } => writeln!(to, "> Warning: {message}\n"),
         EventKind::RunSuspended { reason } => writeln!(to, "*{}*\n", stopped(reason)),
         EventKind::RunFinished(finished) => answer(to, finished),
         EventKind::RunFailed { error } => writeln!(to, "*Failed: {} ({})*\n", error.message, error.error),
-        EventKind::ModelDelta { .. }
+        EventKind::GuidedAimed(_)
+        | EventKind::GuidedFound(_)
+        | EventKind::GuidedChecked(_)
+        | EventKind::ModelDelta { .. }
         | EventKind::ModelAsked { .. }
         | EventKind::ToolStarted { .. }
         | EventKind::Unknown => Ok(()),

@@ -66,6 +66,7 @@ impl Interactive {
         let action = match self.session.action() {
             ActionFormat::Tools => "calls tools",
             ActionFormat::Code => "writes Python",
+            ActionFormat::Guided => "is guided",
         };
         self.say(&format!("{BOLD}{}{BOLD:#} {DIM}· {action}{DIM:#}", self.session.model()))
     }

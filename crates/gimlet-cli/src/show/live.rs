@@ -115,6 +115,9 @@ impl Live {
             EventKind::ModelAsked { purpose, .. } => self.screen.doing(match purpose {
                 Purpose::Plan => "planning",
                 Purpose::Summary => "summing up",
+                Purpose::Aim => "reading the task",
+                Purpose::Pick => "choosing files",
+                Purpose::Edit => "writing the edit",
             }),
             EventKind::Plan(plan) => {
                 self.screen.busy(|status| status.tokens += plan.usage.total());
@@ -144,6 +147,11 @@ impl Live {
             | EventKind::PlanRequested
             | EventKind::ContextPruned(_)
             | EventKind::ActionChanged(_)
+            | EventKind::GuidedAimed(_)
+            | EventKind::GuidedFound(_)
+            | EventKind::GuidedLocated(_)
+            | EventKind::GuidedEdited(_)
+            | EventKind::GuidedChecked(_)
             | EventKind::Warning { .. }
             | EventKind::Unknown => {}
         }

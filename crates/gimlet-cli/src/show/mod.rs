@@ -1,6 +1,7 @@
 //! What people see: a run as it happens, as JSON lines, or told afterwards.
 
 mod footer;
+mod guided;
 mod json;
 mod live;
 mod markdown;

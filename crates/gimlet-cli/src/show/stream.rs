@@ -97,6 +97,8 @@ impl Stream {
             || line.starts_with("[{")
             || match self.action {
                 ActionFormat::Code => line.starts_with("```"),
+                // What it writes is for the program; a person sees what comes of it.
+                ActionFormat::Guided => true,
                 ActionFormat::Tools => line.starts_with("```json") || line.starts_with("```tool"),
             }
     }

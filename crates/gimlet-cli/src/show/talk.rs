@@ -9,13 +9,15 @@ use gimlet::approval::{Decision, Scope};
 use gimlet::cell::CellEnd;
 use gimlet::context::Compacted;
 use gimlet::context::summary::Author;
-use gimlet::event::{Event, EventKind, FeedbackReason, Finished, ModelMessage, Pruned, ToolFinished};
+use gimlet::event::{
+    ChangeCause, Event, EventKind, FeedbackReason, Finished, ModelMessage, Pruned, ToolFinished,
+};
 use gimlet::message::Usage;
 use gimlet::text::Printable;
 use serde_json::Value;
 
 use super::footer::footer;
-use super::{Show, arguments, clip, plan};
+use super::{Show, arguments, clip, guided, plan};
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 
 /// How much is told.
@@ -111,7 +113,8 @@ impl Talk {
             }
             EventKind::ToolFinished(finished) => {
                 let args = self.open().remove(&key(event, &finished.id)).unwrap_or_default();
-                normal.then(|| call_line(&args, finished, self.columns, self.results))
+                let line = normal.then(|| call_line(&args, finished, self.columns, self.results));
+                line.map(|line| guided::with_diff(line, finished))
             }
             EventKind::StepStarted { step } => {
                 self.taken_up.store(false, Ordering::Relaxed);
@@ -144,6 +147,14 @@ impl Talk {
             EventKind::Plan(made) => normal.then(|| plan(made)).flatten(),
             EventKind::ContextPruned(plan) => normal.then(|| pruned(plan)),
             EventKind::ContextCompacted(made) => normal.then(|| compacted(made)),
+            EventKind::ActionChanged(change) if change.cause == ChangeCause::Aim => {
+                normal.then(|| format!("{DIM}{}{DIM:#}", change.reason))
+            }
+            EventKind::GuidedAimed(_)
+            | EventKind::GuidedFound(_)
+            | EventKind::GuidedLocated(_)
+            | EventKind::GuidedEdited(_)
+            | EventKind::GuidedChecked(_) => normal.then(|| guided::line(&event.kind, verbose)).flatten(),
             EventKind::ActionChanged(change) => {
                 Some(format!("{WARNING}warning:{WARNING:#} {}", Printable::line(&change.reason)))
             }

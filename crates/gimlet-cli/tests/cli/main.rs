@@ -16,6 +16,7 @@ mod executor;
 mod faults;
 mod gates;
 mod guide;
+mod guided;
 mod help;
 mod instructions;
 mod jail;

@@ -120,7 +120,7 @@ impl Story {
         for mark in 0..MARKS {
             let word = word(mark);
             text += &match self.action {
-                ActionFormat::Tools => format!(
+                ActionFormat::Tools | ActionFormat::Guided => format!(
                     "[[reply]]\ntext = \"Mark {mark}.\"\nchunk_bytes = 4\n\
                      calls = [{{ name = \"mark\", args = {{ word = \"{word}\" }} }}]\n"
                 ),
@@ -131,7 +131,7 @@ impl Story {
             };
         }
         let last = match self.action {
-            ActionFormat::Tools => format!("[[reply]]\ntext = \"{ANSWER}\"\n"),
+            ActionFormat::Tools | ActionFormat::Guided => format!("[[reply]]\ntext = \"{ANSWER}\"\n"),
             ActionFormat::Code => {
                 format!("[[reply]]\ntext = '''\n```python\nfinal_answer(\"{ANSWER}\")\n```\n'''\n")
             }
@@ -224,7 +224,7 @@ impl Story {
             .action(self.action)
             .limits(Limits { max_steps: 60, ..Limits::default() });
         let agent = match self.action {
-            ActionFormat::Tools => agent,
+            ActionFormat::Tools | ActionFormat::Guided => agent,
             ActionFormat::Code => {
                 let config = PythonConfig { warmth: Warmth::Warm, ..PythonConfig::new(family.program()) };
                 let executor = Arc::new(PythonExecutor::new(config));

@@ -54,6 +54,8 @@ pub enum Action {
     Tools,
     /// It writes Python.
     Code,
+    /// It is led by the program.
+    Guided,
 }
 
 /// A family of models.

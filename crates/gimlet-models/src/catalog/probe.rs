@@ -87,6 +87,7 @@ impl Scorecard {
         }
         let action = match (self.action(), self.calls()) {
             (Action::Code, _) => "code",
+            (Action::Guided, _) => "guided",
             (Action::Tools, Calls::Native) => "tools, native calls",
             (Action::Tools, Calls::Text) => "tools, calls as text",
         };

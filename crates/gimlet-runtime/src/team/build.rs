@@ -100,7 +100,7 @@ impl<'a> Builder<'a> {
         };
         let action = acting(entry, found.manner.action);
         let imports = match (action, entry.executor) {
-            (ActionFormat::Tools, _) => Vec::new(),
+            (ActionFormat::Tools | ActionFormat::Guided, _) => Vec::new(),
             (ActionFormat::Code, Some(ExecutorChoice::Docker)) => entry.imports.clone(),
             (ActionFormat::Code, Some(ExecutorChoice::Python) | None) => {
                 self.settings.imports(&entry.imports)?
@@ -171,11 +171,29 @@ impl<'a> Builder<'a> {
         if part.action == ActionFormat::Code {
             builder = builder.executor(self.executor(part.executor, part.imports)?);
         }
+        if part.action == ActionFormat::Guided {
+            builder =
+                builder.guide(self.project.guide(self.settings)).driver_tools(self.driver_tools(part.entry)?);
+        }
         let built = more(builder).build();
         built.map_err(|error| {
             let whose = part.entry.map(|entry| format!("{}: agent `{}`: ", entry.spot, entry.name));
             UsageError::new(format!("{}{error}", whose.unwrap_or_default())).into()
         })
+    }
+
+    /// The tools that the program itself calls for an agent in the guided format: the one that writes files and the one
+    /// that runs tests. An agent whose table names no such tool has none of them.
+    fn driver_tools(&self, entry: Option<&AgentEntry>) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+        let picked = match entry.and_then(|entry| Some((entry, entry.tools.as_ref()?))) {
+            Some((entry, words)) => check::pick(entry, words, &self.tools)?,
+            None => self.tools.clone(),
+        };
+        let has = |names: &[&str]| picked.iter().any(|tool| names.contains(&tool.spec().name.as_str()));
+        let writes = has(&["apply_patch", IN_ONE_STEP]).then(|| self.project.kit().writing());
+        let tests =
+            has(&["run_tests"]).then(|| self.tools.iter().find(|tool| tool.spec().name == "run_tests"));
+        Ok(writes.into_iter().chain(tests.flatten().cloned()).collect())
     }
 
     /// The tools of an agent that names none.

@@ -21,7 +21,7 @@ use crate::project::Project;
 use crate::served::Manner;
 use build::{Builder, Part};
 use gimlet_config::UsageError;
-use gimlet_config::options::{ExecutorChoice, Options};
+use gimlet_config::options::{Action, Choice, ExecutorChoice, Options};
 use gimlet_config::{AgentEntry, Agents, DEFAULT_AGENT, Origin, Settings};
 
 /// Most steps of a new run in containers when nobody says otherwise: each of its steps may do a great deal.
@@ -159,7 +159,7 @@ impl Team {
     ) -> anyhow::Result<Vec<String>> {
         match action {
             ActionFormat::Code => settings.imports(&self.imports(options)),
-            ActionFormat::Tools => Ok(Vec::new()),
+            ActionFormat::Tools | ActionFormat::Guided => Ok(Vec::new()),
         }
     }
 
@@ -173,10 +173,13 @@ impl Team {
         duty: Duty<'_>,
     ) -> anyhow::Result<Arc<Agent>> {
         let action = self.action(options, found.manner.action);
-        if action == ActionFormat::Tools && options.executor == Some(ExecutorChoice::Docker) {
-            return Err(UsageError::new("`--executor docker` runs code, and this agent acts by tools")
-                .hint("`--action code`, or `--sandbox docker` for commands")
-                .into());
+        if action != ActionFormat::Code && options.executor == Some(ExecutorChoice::Docker) {
+            return Err(UsageError::new(format!(
+                "`--executor docker` runs code, and this agent acts by {}",
+                Action::from(action).name()
+            ))
+            .hint("`--action code`, or `--sandbox docker` for commands")
+            .into());
         }
         let mut builder = Builder::new(project, settings, &self.agents, &found);
         let mates = match &self.lead {

@@ -63,7 +63,7 @@ pub(super) fn load(root: &Root, path: &str) -> Result<Option<FileState>, ToolErr
 }
 
 /// The text of a file that may be written, or none.
-pub(crate) fn text_of(root: &Root, file_path: &str) -> Result<Option<String>, ToolError> {
+pub fn text_of(root: &Root, file_path: &str) -> Result<Option<String>, ToolError> {
     Ok(load(root, &Project(root).locate(file_path)?)?.map(|state| state.text))
 }
 
@@ -134,6 +134,28 @@ pub fn propose_texts(
             Some(_) | None => Err(no_plan(error)),
         },
     }
+}
+
+/// Proposes to give files these texts; none removes a file.
+pub fn propose_files(
+    root: &Root,
+    intent: &str,
+    files: &[(String, Option<String>)],
+) -> Result<Proposal, ToolError> {
+    let mut changes = Vec::with_capacity(files.len());
+    for (file_path, text) in files {
+        let path = Project(root).locate(file_path)?;
+        let before = load(root, &path)?;
+        let mode = before.as_ref().and_then(|state| state.mode);
+        let after = text.as_ref().map(|text| FileState { text: text.clone(), mode });
+        if before != after {
+            changes.push(FileChange { path, renamed_from: None, before, after });
+        }
+    }
+    if changes.is_empty() {
+        return Err(no_plan(PlanError::Nothing));
+    }
+    Ok(proposal(intent, Plan { changes, notes: Vec::new() }))
 }
 
 fn is_not_found(error: &PlanError<ToolError>) -> bool {

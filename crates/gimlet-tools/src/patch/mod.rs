@@ -17,8 +17,8 @@ mod validate;
 mod write;
 
 pub use apply::{Applied, HunkError, apply};
-pub(crate) use files::{named_files, text_of};
-pub use files::{propose_diff, propose_texts};
+pub(crate) use files::named_files;
+pub use files::{propose_diff, propose_files, propose_texts, text_of};
 pub use plan::{Files, Plan, PlanError, plan};
 pub use proposals::{PatchEntry, PatchLog, Patches, Proposal, Stage};
 pub use quote::{quote, unquote};

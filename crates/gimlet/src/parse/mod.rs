@@ -83,7 +83,9 @@ pub(crate) fn without_thinking(text: &str) -> (Option<String>, String) {
 /// The right shape of an action, to show a model that got it wrong.
 pub fn right_shape(format: ActionFormat) -> &'static str {
     match format {
-        ActionFormat::Tools => r#"{"name": "tool_name", "arguments": {"argument": "value"}}"#,
+        ActionFormat::Tools | ActionFormat::Guided => {
+            r#"{"name": "tool_name", "arguments": {"argument": "value"}}"#
+        }
         ActionFormat::Code => "```python\nresult = 6 * 7\nfinal_answer(result)\n```",
     }
 }

@@ -1,7 +1,7 @@
 //! A model whose code cannot be read is given the format of tool calls for the rest of its work.
 
 use super::{Next, Run, fail};
-use crate::event::{ActionChange, ActionFormat, Dialect, EventKind};
+use crate::event::{ActionChange, ActionFormat, ChangeCause, Dialect, EventKind};
 use crate::parse;
 use crate::prompt::system_prompt;
 use crate::store::StoreError;
@@ -24,7 +24,8 @@ impl Run {
         }
         // What the interpreter holds is of no use any more.
         self.session = None;
-        let change = ActionChange { action, dialect, system, text, reason: REASON.to_owned() };
+        let (reason, cause) = (REASON.to_owned(), ChangeCause::Unreadable);
+        let change = ActionChange { action, dialect, system, text, reason, cause };
         self.services.journal.append(EventKind::ActionChanged(Box::new(change))).await?;
         Ok(Next::Go)
     }

@@ -6,6 +6,7 @@ mod aside;
 mod conclude;
 mod execute;
 mod fallback;
+mod guided;
 mod plan;
 mod room;
 mod sample;
@@ -22,6 +23,7 @@ use crate::agent::Agent;
 use crate::cell::Session;
 use crate::event::{Event, EventKind, Failure, FeedbackReason, FinishState, Finished, Started, Suspension};
 use crate::feed::{After, Events};
+use crate::guided::Step;
 use crate::hook::Flow;
 use crate::ids::RunId;
 use crate::limits::Limits;
@@ -360,6 +362,7 @@ impl Run {
                 // The last answer costs a step as well, and it is the caller's.
                 asks @ (Action::Sample { .. }
                 | Action::Plan
+                | Action::Guided(Step::Ask(_))
                 | Action::Tell { reason: FeedbackReason::LastAnswer, .. }) => {
                     self.services.journal.callers_spent().map_or(asks, Action::GiveUp)
                 }
@@ -403,6 +406,7 @@ impl Run {
                 let span = telemetry::plan_span(step);
                 self.plan(step, &span).instrument(span.clone()).await
             }
+            Action::Guided(step) => self.guide(step).await,
             Action::FallBack => self.fall_back().await,
             Action::Tell { reason, text } => {
                 self.services.journal.append(EventKind::Feedback { reason, text }).await?;
@@ -431,8 +435,8 @@ impl Run {
 
     /// The span of the current step; a run that was taken up in the middle of one opens it anew.
     fn step_span(&mut self) -> Span {
-        let step = self.services.journal.with_state(|state| state.step);
-        self.step.get_or_insert_with(|| telemetry::step_span(step)).clone()
+        let span = || self.services.journal.with_state(telemetry::work_span);
+        self.step.get_or_insert_with(span).clone()
     }
 
     async fn close_step(&mut self) {

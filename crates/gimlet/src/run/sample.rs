@@ -64,7 +64,7 @@ impl Run {
     pub(super) async fn sample(&self, step: u32) -> Result<Next, StoreError> {
         let mut restarts = 0;
         loop {
-            match self.ask(step).await? {
+            match self.ask(step, self.request()).await? {
                 Asked::Done(next) => return Ok(next),
                 // What was shown of the reply counts for nothing; the step begins again from the log.
                 Asked::BrokeOff(error, _) if restarts < MOST_RESTARTS => {
@@ -82,8 +82,22 @@ impl Run {
         }
     }
 
-    async fn ask(&self, step: u32) -> Result<Asked, StoreError> {
-        let request = self.request();
+    /// Asks a question that is no part of the conversation, and records the reply.
+    pub(super) async fn sample_with(&self, step: u32, request: Request) -> Result<Next, StoreError> {
+        let mut restarts = 0;
+        loop {
+            match self.ask(step, request.clone()).await? {
+                Asked::Done(next) | Asked::TooLong(next) => return Ok(next),
+                Asked::BrokeOff(error, _) if restarts < MOST_RESTARTS => {
+                    restarts += 1;
+                    self.services.warn(format!("{error}; the step begins again")).await;
+                }
+                Asked::BrokeOff(_, failure) => return Ok(failure),
+            }
+        }
+    }
+
+    async fn ask(&self, step: u32, request: Request) -> Result<Asked, StoreError> {
         let constrained = request.sampling.schema.is_some();
         let span = telemetry::llm_span(self.agent.model.id(), &request.messages, &self.services.payload());
         let begun = self.services.clock.elapsed();

@@ -4,7 +4,7 @@ use crate::agent::Agent;
 use crate::event::{ActionFormat, Dialect, ModelMessage};
 use crate::message::{Finish, Thinking, ToolCall};
 use crate::model::Reply;
-use crate::parse::{Intent, Parsed, parse};
+use crate::parse::{Intent, Parsed, parse, without_thinking};
 use crate::signature::easiest;
 use crate::state::{State, result_text};
 
@@ -12,6 +12,9 @@ use crate::state::{State, result_text};
 const FINAL_ANSWER: &str = "final_answer";
 
 pub(super) fn understand(reply: Reply, step: u32, agent: &Agent, state: &State) -> ModelMessage {
+    if state.action == ActionFormat::Guided {
+        return guided(reply, step);
+    }
     let known: Vec<&str> = agent.toolbox.callable().iter().map(|spec| spec.name.as_str()).collect();
     let parsed = parse(&reply.text, state.action, &known);
     let mut message = ModelMessage {
@@ -32,6 +35,15 @@ pub(super) fn understand(reply: Reply, step: u32, agent: &Agent, state: &State) 
     }
     repair_ids(&mut message.tool_calls, step, state);
     message
+}
+
+/// A reply to a question of guided work: its words, read by whoever asked.
+fn guided(reply: Reply, step: u32) -> ModelMessage {
+    let (thought, text) = without_thinking(&reply.text);
+    let mut thinking = reply.thinking;
+    thinking.extend(thought.map(|text| Thinking { text, signature: None }));
+    let (usage, finish) = (reply.usage, reply.finish);
+    ModelMessage { step, text, thinking, usage, finish, ..ModelMessage::default() }
 }
 
 fn read_calls(message: &mut ModelMessage, calls: Vec<ToolCall>) {
@@ -149,7 +161,7 @@ const NOT_PYTHON: &str = "There is no Python in `code`, only words. Write Python
 fn words_as_code(answer: &str, state: &State) -> Option<String> {
     let fields: serde_json::Map<String, serde_json::Value> = match state.action {
         ActionFormat::Code => serde_json::from_str(answer).ok()?,
-        ActionFormat::Tools => return None,
+        ActionFormat::Tools | ActionFormat::Guided => return None,
     };
     let words = fields.get("code").filter(|_| fields.len() == 1)?;
     words.as_str().map(str::to_owned)

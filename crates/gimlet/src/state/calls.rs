@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Phase, State};
 use crate::cell::CellEnd;
 use crate::effect::Effect;
-use crate::event::{RequestedCall, ToolFinished};
+use crate::event::{ActionFormat, RequestedCall, ToolFinished};
 use crate::message::{Message, ToolCall};
 use crate::sections::clip;
 
@@ -119,8 +119,12 @@ impl State {
         if self.phase == Phase::Acting
             && self.calls.iter().all(|record| matches!(record.status, CallStatus::Finished(_)))
         {
-            self.push_results();
-            self.become_ready();
+            if self.action == ActionFormat::Guided {
+                self.finish_guided_call();
+            } else {
+                self.push_results();
+                self.become_ready();
+            }
         }
     }
 

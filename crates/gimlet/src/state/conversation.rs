@@ -7,7 +7,7 @@ use crate::action::out_of_steps;
 use crate::context::diary::Word;
 use crate::context::prune::{own_text, shown};
 use crate::context::{self, Compacted, Measured, Observation, variables};
-use crate::event::{ActionChange, FeedbackReason, FinishState, ModelMessage, Pruned};
+use crate::event::{ActionChange, ChangeCause, FeedbackReason, FinishState, ModelMessage, Pruned};
 use crate::message::{Finish, Message};
 use crate::plan::{GO, Plan};
 
@@ -109,11 +109,16 @@ impl State {
     /// Goes on in another format; the reason is part of the conversation.
     pub(super) fn change_action(&mut self, change: &ActionChange) {
         (self.action, self.dialect) = (change.action, change.dialect);
-        self.work.fallbacks += 1;
+        match change.cause {
+            ChangeCause::Unreadable => self.work.fallbacks += 1,
+            ChangeCause::Aim => {}
+        }
         self.unread = 0;
         self.variables.clear();
         self.rewrite(0, |_| change.system.clone());
-        self.push_user(&change.text);
+        if !change.text.is_empty() {
+            self.push_user(&change.text);
+        }
         self.become_ready();
     }
 

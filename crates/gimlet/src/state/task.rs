@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Phase, State, Stop};
-use crate::event::{FinishState, Started};
+use crate::event::{ActionFormat, FinishState, Started};
 use crate::limits::Limits;
 use crate::message::Message;
 use crate::work::Work;
@@ -105,7 +105,17 @@ impl State {
             self.malformed = 0;
             self.closing = None;
             self.planned_at = None;
+            if self.started.as_ref().is_some_and(|started| started.action == ActionFormat::Guided) {
+                self.action = ActionFormat::Guided;
+                self.begin_guided();
+            }
             self.become_ready();
+        } else if self.action == ActionFormat::Guided {
+            // Every question of guided work quotes the task: what is added to it is read with the next one.
+            self.task = format!("{}\n\n{text}", self.task);
+            if self.phase == Phase::Ready {
+                self.become_ready();
+            }
         } else if matches!(self.phase, Phase::Ready | Phase::Answering { .. }) {
             self.become_ready();
         }

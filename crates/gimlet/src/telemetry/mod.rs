@@ -20,9 +20,11 @@ use crate::cell::CellEnd;
 use crate::context::Compacted;
 use crate::digest::{digest, digest_json};
 use crate::effect::Effect;
-use crate::event::{Failure, FinishState, Finished, ModelMessage, Started};
+use crate::event::{ActionFormat, Failure, FinishState, Finished, ModelMessage, Started};
+use crate::guided::Stage;
 use crate::message::{Message, ToolCall};
 use crate::plan::Plan;
+use crate::state::State;
 use crate::tool::{ToolError, ToolFailure};
 
 pub(crate) use payload::Payload;
@@ -106,6 +108,21 @@ fn record_result<E: AsRef<str>>(span: &Span, error: Option<E>) {
 /// One step.
 pub(crate) fn step_span(step: u32) -> Span {
     info_span!(target: TARGET, "step", otel.name = %format_args!("step {step}"), openinference.span.kind = "CHAIN", step)
+}
+
+/// What an agent is at work on: a step, or a stage of guided work.
+pub(crate) fn work_span(state: &State) -> Span {
+    let name = match (state.action, state.guided.stage) {
+        (ActionFormat::Tools | ActionFormat::Code, _) => return step_span(state.step),
+        (ActionFormat::Guided, Stage::Aim | Stage::HandOver) => "guided.aim",
+        (ActionFormat::Guided, Stage::Locate | Stage::Pick) => "guided.locate",
+        (ActionFormat::Guided, Stage::Edit | Stage::Write) => "guided.edit",
+        (ActionFormat::Guided, Stage::Check | Stage::Judge) => "guided.check",
+        (ActionFormat::Guided, Stage::Restore) => "guided.restore",
+        (ActionFormat::Guided, Stage::Tell) => "guided.tell",
+    };
+    let (step, attempt) = (state.step, state.guided.replies + 1);
+    info_span!(target: TARGET, "guided", otel.name = name, openinference.span.kind = "CHAIN", step, attempt)
 }
 
 /// A plan being made; the request for it lies inside.

@@ -12,8 +12,8 @@ use tracing::Span;
 use super::{CallEnd, Payload, Payloads, Place};
 use crate::approval::Decision;
 use crate::event::{
-    AgentPath, Event, EventKind, Failure, FinishState, Finished, ModelMessage, Purpose, RequestedCall,
-    Suspension, ToolFinished,
+    ActionFormat, AgentPath, Event, EventKind, Failure, FinishState, Finished, ModelMessage, Purpose,
+    RequestedCall, Suspension, ToolFinished,
 };
 use crate::guard::Redactor;
 use crate::message::ToolCall;
@@ -84,8 +84,11 @@ impl Tale<'_> {
             }
             EventKind::StepStarted { .. } => {
                 let agent = self.agent(event);
-                (agent.llm, agent.step) = (None, None);
-                agent.llm(payload);
+                agent.llm = None;
+                if agent.state.action != ActionFormat::Guided {
+                    agent.step = None;
+                    agent.llm(payload);
+                }
             }
             EventKind::ModelDelta { .. } => {
                 self.agent(event).llm(payload);
@@ -175,7 +178,13 @@ impl Tale<'_> {
                 }
                 self.close_all();
             }
-            EventKind::Feedback { .. }
+            // What follows belongs to the next stage.
+            EventKind::GuidedAimed(_)
+            | EventKind::GuidedFound(_)
+            | EventKind::GuidedLocated(_)
+            | EventKind::GuidedChecked(_) => self.agent(event).step = None,
+            EventKind::GuidedEdited(_)
+            | EventKind::Feedback { .. }
             | EventKind::UserMessage { .. }
             | EventKind::PlanRequested
             | EventKind::ContextPruned(_)
@@ -228,8 +237,8 @@ impl Tale<'_> {
 impl Teller {
     fn step(&mut self) -> Span {
         let agent = self.span.clone().unwrap_or_else(Span::none);
-        let number = self.state.step;
-        self.step.get_or_insert_with(|| agent.in_scope(|| super::step_span(number))).clone()
+        let state = &self.state;
+        self.step.get_or_insert_with(|| agent.in_scope(|| super::work_span(state))).clone()
     }
 
     fn llm(&mut self, payload: Payload<'_>) -> Span {
@@ -241,6 +250,15 @@ impl Teller {
 
     /// Opens the span of a question beside the steps, and of the request inside it.
     fn ask(&mut self, purpose: Purpose, question: &str, payload: Payload<'_>) {
+        if self.state.action == ActionFormat::Guided {
+            // Guided work asks inside of its stages.
+            self.llm = None;
+            let step = self.step();
+            let model = self.state.started.as_ref().map_or("", |started| started.model.as_str());
+            let messages = crate::guided::ask::conversation(&self.state, question);
+            self.llm = Some(step.in_scope(|| super::llm_span(model, &messages, &payload)));
+            return;
+        }
         let agent = self.span.clone().unwrap_or_else(Span::none);
         (self.llm, self.step) = (None, None);
         let model = self.state.started.as_ref().map_or("", |started| started.model.as_str());
@@ -249,7 +267,7 @@ impl Teller {
                 agent.in_scope(|| super::plan_span(self.state.step)),
                 plan::conversation(&self.state, question),
             ),
-            Purpose::Summary => {
+            Purpose::Summary | Purpose::Aim | Purpose::Pick | Purpose::Edit => {
                 (agent.in_scope(super::compact_span), crate::context::summary::conversation(question))
             }
         };
