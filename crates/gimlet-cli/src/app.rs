@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gimlet_runtime::isolation;
 use gimlet_runtime::parts::store::{Approvals, FileStore};
 use gimlet_runtime::{Config, Notice, Notify, Options, Process, Runtime, ServerSpeech, Settings};
 
@@ -94,6 +95,10 @@ pub(crate) async fn close_all() {
     for runtime in open {
         runtime.close().await;
     }
+    // Commands that open no runtime may have started containers, too.
+    for left in isolation::end_containers().await {
+        printer(Loudness::Warnings)(Notice::Warning(left));
+    }
 }
 
 /// Kills what would outlive a program that ends at once.
@@ -114,7 +119,7 @@ enum Loudness {
 
 fn printer(loudness: Loudness) -> Notify {
     Arc::new(move |notice| {
-        let mut stderr = anstream::stderr();
+        let mut stderr = crate::out::stderr();
         // Nobody is left to tell when this fails.
         let _ = match notice {
             Notice::Warning(text) => writeln!(stderr, "{WARNING}warning:{WARNING:#} {text}"),

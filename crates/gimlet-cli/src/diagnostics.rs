@@ -62,7 +62,7 @@ pub(crate) fn finish() {
     if tell {
         // The answer is out; a terminal that went away is no failure of the run.
         let _unseen = writeln!(
-            anstream::stderr(),
+            crate::out::stderr(),
             "{DIM}note: the trace did not reach {}: {}{DIM:#}",
             unsent.endpoint,
             unsent.why

@@ -23,6 +23,7 @@ pub const DEFAULT_AGENT: &str = "gimlet";
 /// The agents of the configuration, by name.
 #[derive(Debug, Default)]
 pub struct Agents {
+    /// Those that can be used.
     pub defined: BTreeMap<String, AgentEntry>,
     /// Those that only a file defines which is not trusted.
     pub inert: BTreeMap<String, AgentEntry>,
@@ -31,37 +32,54 @@ pub struct Agents {
 /// One agent as it is written.
 #[derive(Debug, Clone)]
 pub struct AgentEntry {
+    /// Its name.
     pub name: String,
     /// Where it is defined.
     pub spot: Spot,
+    /// What it is good for, for agents that may call it.
     pub description: String,
+    /// How it acts; `None` is as its model's profile says.
     pub action: Option<Action>,
+    /// The model it asks; `None` is the run's.
     pub model: Option<Placed>,
+    /// Randomness of its replies.
     pub temperature: Option<f32>,
+    /// Maximum tokens of one reply.
     pub max_tokens: Option<u32>,
+    /// Maximum steps.
     pub max_steps: Option<u32>,
+    /// Maximum steps of it and of all agents below it, together.
     pub step_budget: Option<u32>,
+    /// Time limit in seconds.
     pub timeout: Option<f64>,
+    /// Maximum tokens.
     pub token_budget: Option<u64>,
+    /// When it plans.
     pub plan: Option<Planning>,
     /// None stands for all tools there are.
     pub tools: Option<Vec<Placed>>,
     /// The agents it may call.
     pub agents: Vec<Placed>,
+    /// What it is told beside the standing prompt.
     pub instructions: String,
+    /// Where its code runs.
     pub executor: Option<ExecutorChoice>,
     /// Changes to what its code may import.
     pub imports: Vec<String>,
     /// The JSON schema of its answer.
     pub output: Option<serde_json::Value>,
+    /// Who answers its questions.
     pub asking: Asking,
+    /// What its caller gets to know.
     pub report: Report,
 }
 
 /// A word and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
+    /// The word.
     pub word: String,
+    /// Where it is written.
     pub spot: Spot,
 }
 

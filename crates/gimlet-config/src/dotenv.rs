@@ -3,15 +3,15 @@
 
 /// A line of the file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line {
-    pub name: String,
-    pub value: String,
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) value: String,
     /// Counted from 1.
-    pub number: usize,
+    pub(crate) number: usize,
 }
 
 /// All lines that set something. What is no such line belongs to other programs and is passed over.
-pub fn read(text: &str) -> Vec<Line> {
+pub(crate) fn read(text: &str) -> Vec<Line> {
     let mut found = Vec::new();
     let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     while let Some((number, line)) = lines.next() {

@@ -48,13 +48,16 @@ impl Source {
 /// A part of a file, and whose file it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sourced<T> {
+    /// The part.
     pub value: T,
+    /// Whose file it is.
     pub source: Source,
 }
 
 /// A configuration file.
 #[derive(Debug)]
 pub struct ConfigFile {
+    /// Whose file it is.
     pub source: Source,
     text: String,
 }
@@ -97,7 +100,7 @@ impl ConfigFile {
     }
 
     /// The value of a setting as it is written here, and its line.
-    pub fn raw(&self, key: &Key) -> anyhow::Result<Option<(Raw, usize)>> {
+    pub(crate) fn raw(&self, key: &Key) -> anyhow::Result<Option<(Raw, usize)>> {
         let table = self.table()?;
         let (part, name) = key.place();
         let value = match part {

@@ -30,7 +30,8 @@ impl Key {
 
 macro_rules! keys {
     ($($name:ident: $variable:literal, $path:literal, $flag:expr, $default:literal, $example:literal, $about:literal;)*) => {
-        $(pub const $name: Key = Key {
+        $(#[doc = $about]
+        pub const $name: Key = Key {
             variable: $variable, path: $path, flag: $flag, default: $default, example: $example, about: $about,
         };)*
         /// All of them, in the order people read them.

@@ -12,6 +12,7 @@ use crate::{Process, UsageError};
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spot {
+    /// The file.
     pub path: PathBuf,
     /// Counted from 1.
     pub line: usize,
@@ -79,41 +80,45 @@ impl std::fmt::Display for Origin {
 /// A value and who said it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting<T> {
+    /// The value.
     pub value: T,
+    /// Who said it.
     pub origin: Origin,
 }
 
 /// A setting as it is shown.
 #[derive(Debug, Clone)]
 pub struct Row {
+    /// The setting.
     pub key: &'static Key,
     /// None where the default depends on other things.
     pub value: Option<serde_json::Value>,
+    /// Who said it.
     pub origin: Origin,
 }
 
 /// The `.env` file.
 #[derive(Debug)]
-pub struct DotEnv {
-    pub path: PathBuf,
-    pub trusted: bool,
-    pub lines: Vec<Line>,
+pub(crate) struct DotEnv {
+    pub(crate) path: PathBuf,
+    pub(crate) trusted: bool,
+    pub(crate) lines: Vec<Line>,
 }
 
 /// Everyone who may say something, below the command line.
 #[derive(Debug)]
-pub struct Layers {
-    pub process: Arc<Process>,
-    pub dotenv: Option<DotEnv>,
-    pub project: Option<ConfigFile>,
-    pub user: Option<ConfigFile>,
+pub(crate) struct Layers {
+    pub(crate) process: Arc<Process>,
+    pub(crate) dotenv: Option<DotEnv>,
+    pub(crate) project: Option<ConfigFile>,
+    pub(crate) user: Option<ConfigFile>,
     /// What was found so far.
-    pub rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
 }
 
 impl Layers {
     /// The setting, if anyone says something about it.
-    pub fn find<T: Value>(
+    pub(crate) fn find<T: Value>(
         &mut self,
         key: &'static Key,
         flag: Option<T>,
@@ -131,7 +136,7 @@ impl Layers {
 
     /// A bound: what a project's file says that is not trusted counts as far as it tightens what would hold without
     /// it, and is warned about where it would loosen it.
-    pub fn bound<T: Value + Copy + Ord>(
+    pub(crate) fn bound<T: Value + Copy + Ord>(
         &mut self,
         key: &'static Key,
         default: T,
@@ -169,7 +174,7 @@ impl Layers {
     }
 
     /// The setting, or its default.
-    pub fn get<T: Value>(
+    pub(crate) fn get<T: Value>(
         &mut self,
         key: &'static Key,
         flag: Option<T>,

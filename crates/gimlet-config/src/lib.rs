@@ -65,19 +65,27 @@ pub const USER_FILE: &str = "config.toml";
 pub struct Settings {
     /// The folder the agent works in, links resolved.
     pub root: PathBuf,
+    /// The model that is named, if one is.
     pub model_id: Option<Setting<String>>,
     model_api_base: Option<Setting<Url>>,
     temperature: Option<Setting<Temperature>>,
     max_tokens: Option<Setting<u32>>,
     requests_per_minute: Option<Setting<NonZeroU32>>,
+    /// Maximum steps of a run.
     pub max_steps: Setting<u32>,
     max_depth: Setting<usize>,
     max_agents: Setting<u32>,
+    /// When the model plans.
     pub plan: Setting<Planning>,
+    /// Whether the model reads the project's instructions.
     pub instructions: Setting<bool>,
+    /// Whether agents may remember things.
     pub memory_enabled: Setting<bool>,
+    /// The model that makes vectors of what is remembered.
     pub memory_embeddings: Option<Setting<String>>,
+    /// Whether an answer is held back until a change was made and tried.
     pub gate_enabled: Setting<bool>,
+    /// Whether spans are sent.
     pub trace_enabled: Setting<bool>,
     trace_endpoint: Setting<Url>,
     validation_chars: Setting<usize>,
@@ -91,7 +99,9 @@ pub struct Settings {
     sandbox_image: Setting<String>,
     sandbox_timeout: Setting<Duration>,
     sandbox_tests: Option<Setting<String>>,
+    /// Which diagnostics are printed.
     pub log_level: Setting<LogLevel>,
+    /// Whether warnings of a run are only counted.
     pub suppress_warnings: Setting<bool>,
     /// What the user should know: keys in files where they are not used, and the like.
     pub warnings: Vec<String>,

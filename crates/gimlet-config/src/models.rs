@@ -13,7 +13,9 @@ use crate::UsageError;
 /// What names may stand for.
 #[derive(Debug, Clone, Default)]
 pub struct NamedModels {
+    /// Named models and routers.
     pub config: ModelsConfig,
+    /// Providers, shipped and the user's own.
     pub providers: Providers,
     /// Names that only a file defines which is not trusted, and where.
     inert: BTreeMap<String, Spot>,

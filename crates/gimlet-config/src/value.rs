@@ -10,7 +10,7 @@ use toml::de::DeValue;
 
 /// A value as it is written.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Raw {
+pub(crate) enum Raw {
     /// In the environment, where everything is text.
     Word(String),
     /// A text in a file.
@@ -56,7 +56,7 @@ impl std::fmt::Display for Raw {
 }
 
 /// A type a setting can have.
-pub trait Value: Sized {
+pub(crate) trait Value: Sized {
     /// What is wanted, after "must be".
     const WANTED: &'static str;
     /// Reads it; nothing when it does not fit.
@@ -123,7 +123,7 @@ impl Value for Url {
 
 /// Randomness of a model's replies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Temperature(pub f32);
+pub(crate) struct Temperature(pub(crate) f32);
 
 impl Value for Temperature {
     const WANTED: &'static str = "a number from 0 to 2";
@@ -225,11 +225,17 @@ impl Value for Duration {
 /// The least severe diagnostics that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevel {
+    /// Everything.
     Trace,
+    /// What helps to find a mistake.
     Debug,
+    /// What is worth knowing.
     Info,
+    /// What is wrong and was worked around.
     Warning,
+    /// What failed.
     Error,
+    /// Nothing.
     Off,
 }
 

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const NOBODY_THERE: &[&str] = &["MODEL_UNREACHABLE", "MODEL_AUTH", "MODEL_NOT_FOUND", "BUDGET_EXHAUSTED"];
 
 /// What is the same for all tries.
-pub struct Bench {
+pub(crate) struct Bench {
     program: PathBuf,
     writing: Writing,
     /// Keys of the user's file, which a home of its own does not have.
@@ -41,15 +41,15 @@ pub struct Bench {
 
 /// Where a try is made.
 #[derive(Clone, Copy)]
-pub struct Places<'a> {
+pub(crate) struct Places<'a> {
     /// The repository. Its path tells nothing about the task or the model: a model may read it and take it for a hint.
-    pub copy: &'a Path,
+    pub(crate) copy: &'a Path,
     /// What is kept of the try.
-    pub folder: &'a Path,
+    pub(crate) folder: &'a Path,
 }
 
 /// How a try went.
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It can be judged.
     Over(Transcript),
     /// The person stopped it.
@@ -57,7 +57,7 @@ pub enum Outcome {
 }
 
 impl Bench {
-    pub fn new(settings: &Settings, writing: &Writing) -> anyhow::Result<Self> {
+    pub(crate) fn new(settings: &Settings, writing: &Writing) -> anyhow::Result<Self> {
         let process = settings.process();
         let settings = process.home().map(|home| home.path().join(USER_FILE)).filter(|file| file.is_file());
         Ok(Bench {
@@ -69,7 +69,7 @@ impl Bench {
     }
 
     /// Tries a task in a copy of its repository, and keeps what is told about it in a folder. Both are made anew.
-    pub async fn attempt(
+    pub(crate) async fn attempt(
         &self,
         task: &Task,
         attempt: &Try,
@@ -189,7 +189,7 @@ pub fn stay_with_parent() {
 }
 
 /// The model's name where a run would choose one by itself.
-pub const DEFAULT_MODEL: &str = "default";
+pub(crate) const DEFAULT_MODEL: &str = "default";
 
 enum Stopped {
     ByPerson,

@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Something that must hold after a try.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Check {
+pub(crate) enum Check {
     /// The answer holds all of these, in any case.
     AnswerContains(Texts),
     /// The answer holds one of these, in any case.
@@ -68,13 +68,13 @@ pub enum Check {
 /// One text or several.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Texts {
+pub(crate) enum Texts {
     One(String),
     Many(Vec<String>),
 }
 
 impl Texts {
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         match self {
             Texts::One(text) => std::slice::from_ref(text),
             Texts::Many(texts) => texts,
@@ -91,7 +91,7 @@ impl Texts {
 /// One path or several.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Paths {
+pub(crate) enum Paths {
     One(PathBuf),
     Many(Vec<PathBuf>),
 }
@@ -108,7 +108,7 @@ impl Paths {
 /// A regular expression.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Pattern(Regex);
+pub(crate) struct Pattern(Regex);
 
 impl TryFrom<String> for Pattern {
     type Error = regex::Error;
@@ -120,24 +120,24 @@ impl TryFrom<String> for Pattern {
 
 /// What came of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// What had to hold.
-    pub check: String,
+    pub(crate) check: String,
     /// Why it does not; none when it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed: Option<String>,
+    pub(crate) failed: Option<String>,
 }
 
 /// What a check looks at.
-pub struct Grounds<'a> {
-    pub transcript: &'a Transcript,
+pub(crate) struct Grounds<'a> {
+    pub(crate) transcript: &'a Transcript,
     /// The folder that was worked in.
-    pub repo: &'a Path,
+    pub(crate) repo: &'a Path,
     /// What was in it before.
-    pub before: &'a Snapshot,
+    pub(crate) before: &'a Snapshot,
     /// What stands around commands.
-    pub isolation: &'a Isolation,
-    pub cancel: &'a CancellationToken,
+    pub(crate) isolation: &'a Isolation,
+    pub(crate) cancel: &'a CancellationToken,
 }
 
 impl std::fmt::Display for Check {
@@ -171,7 +171,7 @@ impl std::fmt::Display for Check {
 
 impl Check {
     /// Why it could never fail, whatever happens.
-    pub fn cannot_fail(&self, max_steps: u32) -> Option<&'static str> {
+    pub(crate) fn cannot_fail(&self, max_steps: u32) -> Option<&'static str> {
         let none = |texts: &Texts| texts.iter().next().is_none();
         let empty = |texts: &Texts| texts.iter().any(str::is_empty);
         match self {
@@ -203,7 +203,7 @@ impl Check {
     }
 
     /// The files it looks at.
-    pub fn paths(&self) -> Vec<&Path> {
+    pub(crate) fn paths(&self) -> Vec<&Path> {
         match self {
             Check::FileExists(path)
             | Check::FileMissing(path)
@@ -301,7 +301,7 @@ impl Check {
 }
 
 /// Judges a try by every check of its task. One that broke has nothing to be judged by.
-pub async fn judge(task: &Task, grounds: &Grounds<'_>) -> anyhow::Result<Vec<Verdict>> {
+pub(crate) async fn judge(task: &Task, grounds: &Grounds<'_>) -> anyhow::Result<Vec<Verdict>> {
     let mut verdicts = Vec::new();
     for placed in &task.checks {
         let failed = match grounds.transcript.ended {

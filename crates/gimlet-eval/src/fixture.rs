@@ -11,31 +11,31 @@ use crate::repository::Repository;
 
 /// How a repository came to be.
 #[derive(Debug, Default)]
-pub struct Fixture {
+pub(crate) struct Fixture {
     /// Its history, oldest first.
-    pub commits: Vec<Commit>,
+    pub(crate) commits: Vec<Commit>,
     /// What lies in it and is not committed.
-    pub uncommitted: Layer,
+    pub(crate) uncommitted: Layer,
 }
 
 /// One step of its history.
 #[derive(Debug)]
-pub struct Commit {
-    pub message: String,
-    pub author: String,
-    pub layer: Layer,
+pub(crate) struct Commit {
+    pub(crate) message: String,
+    pub(crate) author: String,
+    pub(crate) layer: Layer,
 }
 
 /// Files that come and go.
 #[derive(Debug, Default)]
-pub struct Layer {
-    pub files: BTreeMap<PathBuf, Vec<u8>>,
-    pub remove: Vec<PathBuf>,
+pub(crate) struct Layer {
+    pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
+    pub(crate) remove: Vec<PathBuf>,
 }
 
 impl Fixture {
     /// Makes it in a folder, which must not exist or be empty.
-    pub fn make(&self, folder: &Path) -> anyhow::Result<()> {
+    pub(crate) fn make(&self, folder: &Path) -> anyhow::Result<()> {
         let mut repository = Repository::init(folder)?;
         for commit in &self.commits {
             commit.layer.write(folder)?;
@@ -45,7 +45,7 @@ impl Fixture {
     }
 
     /// What a folder of it holds as long as nobody touched it.
-    pub fn untouched(&self) -> anyhow::Result<Snapshot> {
+    pub(crate) fn untouched(&self) -> anyhow::Result<Snapshot> {
         let folder = tempfile::Builder::new().prefix("gimlet-eval-").tempdir()?;
         self.make(folder.path())?;
         Snapshot::of(folder.path())
@@ -76,10 +76,10 @@ const REFERENCES: &[&str] = &["HEAD", "refs"];
 
 /// What a folder holds: the hash of every file, and the tips of its history.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Snapshot(BTreeMap<PathBuf, String>);
+pub(crate) struct Snapshot(BTreeMap<PathBuf, String>);
 
 impl Snapshot {
-    pub fn of(folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn of(folder: &Path) -> anyhow::Result<Self> {
         let mut files = BTreeMap::new();
         walk(folder, Path::new(""), &mut files)
             .with_context(|| format!("cannot look through {}", folder.display()))?;
@@ -87,12 +87,12 @@ impl Snapshot {
     }
 
     /// The hash of a file.
-    pub fn file(&self, path: &Path) -> Option<&str> {
+    pub(crate) fn file(&self, path: &Path) -> Option<&str> {
         self.0.get(path).map(String::as_str)
     }
 
     /// The first path at which another one differs.
-    pub fn difference<'a>(&'a self, other: &'a Snapshot) -> Option<&'a Path> {
+    pub(crate) fn difference<'a>(&'a self, other: &'a Snapshot) -> Option<&'a Path> {
         let missing = self.0.iter().find(|(path, hash)| other.0.get(*path) != Some(hash));
         missing
             .or_else(|| other.0.iter().find(|(path, _)| !self.0.contains_key(*path)))

@@ -38,7 +38,7 @@ struct Left {
 }
 
 /// Lays tasks out: a folder each, with `task.json` and the repository in `repo`.
-pub fn prepare(tasks: &[&Task], folder: &Path) -> anyhow::Result<usize> {
+pub(crate) fn prepare(tasks: &[&Task], folder: &Path) -> anyhow::Result<usize> {
     let mut laid = 0;
     for task in tasks.iter().filter(|task| task.lacks().is_empty()) {
         let place = folder.join(&task.id);
@@ -62,7 +62,7 @@ pub fn prepare(tasks: &[&Task], folder: &Path) -> anyhow::Result<usize> {
 }
 
 /// Grades every task of a folder that has a `run.json`.
-pub async fn grade(
+pub(crate) async fn grade(
     folder: &Path,
     suite: &Suite,
     chosen: &[&Task],

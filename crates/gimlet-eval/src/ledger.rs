@@ -17,31 +17,31 @@ use gimlet_runtime::UsageError;
 use gimlet_runtime::config::shown;
 
 /// This program among those that are tried.
-pub const OWN: &str = "gimlet";
+pub(crate) const OWN: &str = "gimlet";
 
 /// Who is tried.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Contender {
+pub(crate) struct Contender {
     /// The program.
-    pub agent: String,
-    pub model: String,
+    pub(crate) agent: String,
+    pub(crate) model: String,
     /// How it acts.
-    pub action: String,
+    pub(crate) action: String,
 }
 
 /// One try of a task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Try {
+pub(crate) struct Try {
     #[serde(flatten)]
-    pub contender: Contender,
-    pub task: String,
+    pub(crate) contender: Contender,
+    pub(crate) task: String,
     /// Counts from 1.
-    pub repetition: u32,
+    pub(crate) repetition: u32,
 }
 
 impl Try {
     /// A name for its folder: readable, and unlike that of any other.
-    pub fn folder(&self) -> String {
+    pub(crate) fn folder(&self) -> String {
         let Try { contender: Contender { model, action, .. }, task, repetition } = self;
         let model = model.rsplit('/').next().unwrap_or(model);
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' };
@@ -53,19 +53,19 @@ impl Try {
 
 /// What came of a try.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub(crate) struct Record {
     #[serde(flatten)]
-    pub attempt: Try,
-    pub group: String,
-    pub level: Level,
-    pub split: Split,
-    pub passed: bool,
-    pub checks: Vec<Verdict>,
-    pub transcript: Transcript,
+    pub(crate) attempt: Try,
+    pub(crate) group: String,
+    pub(crate) level: Level,
+    pub(crate) split: Split,
+    pub(crate) passed: bool,
+    pub(crate) checks: Vec<Verdict>,
+    pub(crate) transcript: Transcript,
 }
 
 impl Record {
-    pub fn new(attempt: Try, task: &Task, checks: Vec<Verdict>, transcript: Transcript) -> Self {
+    pub(crate) fn new(attempt: Try, task: &Task, checks: Vec<Verdict>, transcript: Transcript) -> Self {
         Record {
             attempt,
             group: task.group.clone(),
@@ -78,7 +78,7 @@ impl Record {
     }
 
     /// Why it did not pass.
-    pub fn reason(&self) -> String {
+    pub(crate) fn reason(&self) -> String {
         if let Some(broken) = &self.transcript.error {
             return format!("{}: {}", broken.error, broken.message);
         }
@@ -103,16 +103,16 @@ struct Stamp {
 }
 
 /// The results of a folder. Only one program at a time writes them.
-pub struct Ledger {
+pub(crate) struct Ledger {
     folder: PathBuf,
     /// Locked while this lives.
     file: File,
-    pub records: Vec<Record>,
+    pub(crate) records: Vec<Record>,
     done: HashSet<Try>,
 }
 
 /// Who adds to a folder.
-pub enum Writer<'a> {
+pub(crate) enum Writer<'a> {
     /// This program, which tries models with these settings.
     Trying { writing: &'a Writing, timeout: Option<f64> },
     /// Another one, whose settings are its own.
@@ -121,7 +121,7 @@ pub enum Writer<'a> {
 
 impl Ledger {
     /// Opens a folder of results, or begins one.
-    pub fn open(folder: &Path, suite: &Suite, writer: &Writer<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn open(folder: &Path, suite: &Suite, writer: &Writer<'_>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", shown(folder)))?;
         let path = folder.join("results.jsonl");
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
@@ -141,17 +141,17 @@ impl Ledger {
     }
 
     /// The folder.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Whether a try is finished.
-    pub fn has(&self, attempt: &Try) -> bool {
+    pub(crate) fn has(&self, attempt: &Try) -> bool {
         self.done.contains(attempt)
     }
 
     /// Keeps a result.
-    pub fn add(&mut self, record: Record) -> anyhow::Result<()> {
+    pub(crate) fn add(&mut self, record: Record) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(&record)?;
         line.push('\n');
         self.file.write_all(line.as_bytes()).context("cannot keep a result")?;
@@ -220,7 +220,7 @@ fn read(file: &mut File, path: &Path) -> anyhow::Result<Vec<Record>> {
 }
 
 /// The results in several files, or folders, together. The same try must not be in two of them: it would count twice.
-pub fn gather(places: &[PathBuf]) -> anyhow::Result<Vec<Record>> {
+pub(crate) fn gather(places: &[PathBuf]) -> anyhow::Result<Vec<Record>> {
     let mut gathered: Vec<Record> = Vec::new();
     let mut seen = HashSet::new();
     for place in places {

@@ -98,7 +98,7 @@ struct RawLayer {
 }
 
 /// Reads a suite from a folder or a file.
-pub fn load(path: &Path) -> anyhow::Result<Suite> {
+pub(crate) fn load(path: &Path) -> anyhow::Result<Suite> {
     let file = if path.is_dir() { path.join("suite.toml") } else { path.to_owned() };
     let folder = file.parent().unwrap_or(Path::new("")).to_owned();
     let mut reader = Reader { folder, digests: Vec::new(), fixtures: BTreeMap::new() };

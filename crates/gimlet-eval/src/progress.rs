@@ -9,14 +9,14 @@ use super::ledger::{Record, Try};
 use crate::style::{DIM, ERROR, GOOD};
 use gimlet_runtime::clip;
 
-pub struct Progress {
+pub(crate) struct Progress {
     /// Present on a terminal.
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
     /// So many tries lie ahead.
-    pub fn new(tries: usize) -> Self {
+    pub(crate) fn new(tries: usize) -> Self {
         if !crate::out::talks_on_terminal() {
             return Progress { bar: None };
         }
@@ -29,7 +29,7 @@ impl Progress {
     }
 
     /// A try begins.
-    pub fn begin(&self, attempt: &Try) {
+    pub(crate) fn begin(&self, attempt: &Try) {
         if let Some(bar) = &self.bar {
             let Try { contender, task, repetition } = attempt;
             bar.set_prefix(format!("{task} · {} · {} · {repetition}", contender.model, contender.action));
@@ -38,14 +38,14 @@ impl Progress {
     }
 
     /// It is at this step.
-    pub fn step(&self, step: u32) {
+    pub(crate) fn step(&self, step: u32) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("· step {step}"));
         }
     }
 
     /// It is over.
-    pub fn end(&self, record: &Record) {
+    pub(crate) fn end(&self, record: &Record) {
         let Try { contender, task, repetition } = &record.attempt;
         let (style, mark) = if record.passed { (GOOD, "✓") } else { (ERROR, "✗") };
         let mut line = format!(
@@ -62,7 +62,7 @@ impl Progress {
     }
 
     /// Tells something.
-    pub fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         // Standard error that went away stops nothing.
         let print = || drop(writeln!(crate::out::stderr(), "{text}"));
         match &self.bar {

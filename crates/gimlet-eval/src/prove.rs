@@ -31,7 +31,7 @@ enum Finding {
 }
 
 /// Checks tasks, and tells about each.
-pub async fn prove(
+pub(crate) async fn prove(
     tasks: &[&Task],
     settings: &Settings,
     cancel: &CancellationToken,

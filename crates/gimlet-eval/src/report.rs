@@ -14,7 +14,7 @@ use super::suite::{Level, Split, Suite};
 
 /// Everything a report says.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     suite: String,
     about: String,
     digest: String,
@@ -35,10 +35,10 @@ pub struct Report {
 
 /// A task that could not be tried.
 #[derive(Debug, Clone, Serialize)]
-pub struct Skipped {
-    pub task: String,
+pub(crate) struct Skipped {
+    pub(crate) task: String,
     /// The programs this machine has not.
-    pub needs: Vec<String>,
+    pub(crate) needs: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,7 +60,7 @@ struct Cell {
 }
 
 impl Report {
-    pub fn new(suite: &Suite, records: &[Record], skipped: Vec<Skipped>) -> Self {
+    pub(crate) fn new(suite: &Suite, records: &[Record], skipped: Vec<Skipped>) -> Self {
         let mut records = records.to_vec();
         records.sort_by(|one, other| one.attempt.cmp(&other.attempt));
         let contenders: BTreeSet<&Contender> =
@@ -100,7 +100,7 @@ impl Report {
     }
 
     /// Writes it beside the results.
-    pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let json = serde_json::to_vec_pretty(self)?;
         std::fs::write(folder.join("report.json"), json).context("cannot write the report")?;
         std::fs::write(folder.join("report.html"), self.page()?).context("cannot write the report")
@@ -122,7 +122,7 @@ impl Report {
     }
 
     /// The same for a page in Markdown, and each task: in how many tries of how many it passed.
-    pub fn markdown(&self) -> String {
+    pub(crate) fn markdown(&self) -> String {
         let mut text = markdown_table(self.summary());
         let several =
             self.contenders.iter().map(|row| &row.contender.model).collect::<BTreeSet<_>>().len() > 1;
@@ -144,7 +144,7 @@ impl Report {
     }
 
     /// A table for the terminal.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let table = self.summary();
         let widths: Vec<usize> = (0..table[0].len())
             .map(|column| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))

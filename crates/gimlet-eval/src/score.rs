@@ -12,45 +12,45 @@ const Z: f64 = 1.959_964;
 
 /// How a contender did on some tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Score {
+pub(crate) struct Score {
     /// Different tasks.
-    pub tasks: usize,
+    pub(crate) tasks: usize,
     /// All tries.
-    pub tries: usize,
+    pub(crate) tries: usize,
     /// Those that passed.
-    pub passed: usize,
+    pub(crate) passed: usize,
     /// Their share.
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// Between which shares the true one lies, with a certainty of 95 % if no try resembled another.
-    pub interval: Interval,
+    pub(crate) interval: Interval,
     /// The share of tasks that passed every time.
-    pub worst: f64,
+    pub(crate) worst: f64,
     /// Means over all tries.
-    pub steps: f64,
-    pub tokens_in: f64,
-    pub tokens_out: f64,
+    pub(crate) steps: f64,
+    pub(crate) tokens_in: f64,
+    pub(crate) tokens_out: f64,
     /// The median: one slow try says little.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// The share of replies nothing of which could be used.
-    pub parse_failures: f64,
+    pub(crate) parse_failures: f64,
     /// Sums over all tries; none for another program, which does not tell them.
-    pub loops: Option<u32>,
-    pub approvals: Option<u32>,
-    pub refused: Option<u32>,
+    pub(crate) loops: Option<u32>,
+    pub(crate) approvals: Option<u32>,
+    pub(crate) refused: Option<u32>,
     /// Tries that a limit of steps, time or tokens ended.
-    pub limited: usize,
-    pub broken: usize,
+    pub(crate) limited: usize,
+    pub(crate) broken: usize,
 }
 
 /// A range of shares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
-    pub low: f64,
-    pub high: f64,
+pub(crate) struct Interval {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 /// Wilson's interval, which is honest for few tries and for shares near 0 and 1.
-pub fn wilson(passed: usize, tries: usize) -> Interval {
+pub(crate) fn wilson(passed: usize, tries: usize) -> Interval {
     if tries == 0 {
         return Interval { low: 0.0, high: 1.0 };
     }
@@ -66,7 +66,7 @@ pub fn wilson(passed: usize, tries: usize) -> Interval {
 
 impl Score {
     /// The score of these tries; none without any.
-    pub fn of<'a>(records: impl Iterator<Item = &'a Record>) -> Option<Score> {
+    pub(crate) fn of<'a>(records: impl Iterator<Item = &'a Record>) -> Option<Score> {
         let records: Vec<&Record> = records.collect();
         if records.is_empty() {
             return None;
@@ -118,18 +118,18 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// A row of a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     #[serde(flatten)]
-    pub contender: Contender,
+    pub(crate) contender: Contender,
     /// Which tasks it is about; empty for all.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub part: String,
+    pub(crate) part: String,
     #[serde(flatten)]
-    pub score: Score,
+    pub(crate) score: Score,
 }
 
 /// Scores of every contender, on each of the parts that a try can be in.
-pub fn rows<P: Ord>(
+pub(crate) fn rows<P: Ord>(
     records: &[Record],
     part: impl Fn(&Record) -> P,
     name: impl Fn(&P) -> String,

@@ -15,62 +15,62 @@ use gimlet_runtime::config::Spot;
 
 /// A suite.
 #[derive(Debug)]
-pub struct Suite {
-    pub name: String,
-    pub about: String,
+pub(crate) struct Suite {
+    pub(crate) name: String,
+    pub(crate) about: String,
     /// Over every file it was read from: results of different suites are not mixed.
-    pub digest: String,
-    pub tasks: Vec<Task>,
+    pub(crate) digest: String,
+    pub(crate) tasks: Vec<Task>,
 }
 
 /// A task, and how to tell whether it was done.
 #[derive(Debug)]
-pub struct Task {
-    pub id: String,
+pub(crate) struct Task {
+    pub(crate) id: String,
     /// What kind of work it is.
-    pub group: String,
-    pub level: Level,
-    pub split: Split,
+    pub(crate) group: String,
+    pub(crate) level: Level,
+    pub(crate) split: Split,
     /// What the agent is told.
-    pub words: String,
-    pub fixture: Arc<Fixture>,
-    pub approve: Approve,
-    pub max_steps: u32,
+    pub(crate) words: String,
+    pub(crate) fixture: Arc<Fixture>,
+    pub(crate) approve: Approve,
+    pub(crate) max_steps: u32,
     /// In seconds.
-    pub timeout: f64,
+    pub(crate) timeout: f64,
     /// Programs without which it cannot be tried.
-    pub needs: Vec<String>,
+    pub(crate) needs: Vec<String>,
     /// All must pass.
-    pub checks: Vec<PlacedCheck>,
-    pub reference: Option<Reference>,
-    pub spot: Spot,
+    pub(crate) checks: Vec<PlacedCheck>,
+    pub(crate) reference: Option<Reference>,
+    pub(crate) spot: Spot,
 }
 
 /// A check, and where it is written.
 #[derive(Debug)]
-pub struct PlacedCheck {
-    pub check: Check,
-    pub spot: Spot,
+pub(crate) struct PlacedCheck {
+    pub(crate) check: Check,
+    pub(crate) spot: Spot,
 }
 
 /// A solution that must pass, to show that the task can be solved.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Reference {
+pub(crate) struct Reference {
     /// What could be answered.
-    pub answer: String,
+    pub(crate) answer: String,
     /// A unified diff.
-    pub patch: String,
+    pub(crate) patch: String,
     /// Tools that are called.
-    pub calls: Vec<String>,
+    pub(crate) calls: Vec<String>,
     /// Commands that are run.
-    pub commands: Vec<String>,
+    pub(crate) commands: Vec<String>,
 }
 
 /// How hard a task is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub(crate) enum Level {
     Trivial,
     #[default]
     Easy,
@@ -81,7 +81,7 @@ pub enum Level {
 /// What a task is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Split {
+pub(crate) enum Split {
     /// To learn from: whoever changes prompts may look at these.
     Tuning,
     /// To measure by, after the changes.
@@ -91,7 +91,7 @@ pub enum Split {
 /// What happens in a try when an approval is needed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Approve {
+pub(crate) enum Approve {
     /// It is refused.
     #[default]
     Never,
@@ -101,7 +101,7 @@ pub enum Approve {
 
 impl Approve {
     /// As `gimlet run --approve` calls it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Approve::Never => "never",
             Approve::All => "all",
@@ -121,7 +121,7 @@ impl Split {
 
 impl Suite {
     /// The tasks of a part of the suite whose ids match one of the patterns, if there are any.
-    pub fn choose(&self, split: SplitChoice, patterns: &[String]) -> anyhow::Result<Vec<&Task>> {
+    pub(crate) fn choose(&self, split: SplitChoice, patterns: &[String]) -> anyhow::Result<Vec<&Task>> {
         let mut builder = GlobSetBuilder::new();
         for pattern in patterns {
             builder.add(Glob::new(pattern).map_err(|error| UsageError::new(error.to_string()))?);
@@ -134,12 +134,11 @@ impl Suite {
             .filter(|task| patterns.is_empty() || globs.is_match(&task.id))
             .collect();
         if chosen.is_empty() {
-            let split = Some(split.name());
             return Err(UsageError::new("no task of the suite is chosen")
                 .hint(format!(
                     "the suite has {} tasks; --split is {} and --task {}",
                     self.tasks.len(),
-                    split.unwrap_or_default(),
+                    split.name(),
                     if patterns.is_empty() { "not given".to_owned() } else { patterns.join(", ") }
                 ))
                 .into());
@@ -148,21 +147,21 @@ impl Suite {
     }
 
     /// Gives no task more seconds than this.
-    pub fn hurry(&mut self, most: f64) {
+    pub(crate) fn hurry(&mut self, most: f64) {
         for task in &mut self.tasks {
             task.timeout = task.timeout.min(most);
         }
     }
 
     /// A task by its id.
-    pub fn task(&self, id: &str) -> Option<&Task> {
+    pub(crate) fn task(&self, id: &str) -> Option<&Task> {
         self.tasks.iter().find(|task| task.id == id)
     }
 }
 
 impl Task {
     /// The programs it needs that this machine has not.
-    pub fn lacks(&self) -> Vec<&str> {
+    pub(crate) fn lacks(&self) -> Vec<&str> {
         let folders: Vec<PathBuf> =
             std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
         let has = |name: &str| folders.iter().any(|folder| folder.join(name).is_file());

@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 /// What happened.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Transcript {
+pub(crate) struct Transcript {
     /// The answer.
-    pub answer: String,
+    pub(crate) answer: String,
     /// How it came to an end.
-    pub ended: Ended,
+    pub(crate) ended: Ended,
     /// Why it broke, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Broken>,
+    pub(crate) error: Option<Broken>,
     /// Steps taken.
-    pub steps: u32,
+    pub(crate) steps: u32,
     /// Replies of the model.
-    pub replies: u32,
+    pub(crate) replies: u32,
     /// Replies nothing of which could be used.
-    pub parse_failures: u32,
+    pub(crate) parse_failures: u32,
     /// Calls that were refused or answered as going round in circles.
-    pub loops: u32,
+    pub(crate) loops: u32,
     /// Approvals that were asked for.
-    pub approvals: u32,
+    pub(crate) approvals: u32,
     /// Of these, refused.
-    pub refused: u32,
+    pub(crate) refused: u32,
     /// Tokens spent.
-    pub tokens: Usage,
+    pub(crate) tokens: Usage,
     /// Seconds of work.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// Tools that were asked for, in order.
-    pub calls: Vec<Call>,
+    pub(crate) calls: Vec<Call>,
 }
 
 /// How a try ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub(crate) enum Ended {
     /// By an answer.
     Answered,
     /// At a limit of steps, time or tokens; the answer is what it could say.
@@ -53,24 +53,24 @@ pub enum Ended {
 
 /// Why a try broke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Broken {
+pub(crate) struct Broken {
     /// A stable word.
-    pub error: String,
+    pub(crate) error: String,
     /// What happened.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// A tool that was asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Call {
+pub(crate) struct Call {
     /// Its name.
-    pub tool: String,
+    pub(crate) tool: String,
     /// Whether it did what it was asked for.
-    pub ok: bool,
+    pub(crate) ok: bool,
     /// Commands that really ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub commands: Vec<String>,
+    pub(crate) commands: Vec<String>,
     /// Pairs the parts of a call while a run is read.
     #[serde(skip)]
     id: String,
@@ -78,20 +78,20 @@ pub struct Call {
 
 impl Call {
     /// One that went well.
-    pub fn done(tool: &str, commands: Vec<String>) -> Self {
+    pub(crate) fn done(tool: &str, commands: Vec<String>) -> Self {
         Call { tool: tool.into(), ok: true, commands, id: String::new() }
     }
 }
 
 impl Transcript {
     /// One that broke.
-    pub fn broken(self, error: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn broken(self, error: &str, message: impl Into<String>) -> Self {
         let broken = Broken { error: error.into(), message: message.into() };
         Transcript { ended: Ended::Broken, error: Some(broken), ..self }
     }
 
     /// Takes in what happens next in a run.
-    pub fn read(&mut self, event: Event) {
+    pub(crate) fn read(&mut self, event: Event) {
         match event.kind {
             EventKind::ModelMessage(message) => {
                 self.replies += 1;

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-pub use gimlet::paths::{Base, PathRules, Reading, Secrecy, Spot};
+pub(crate) use gimlet::paths::{Base, Reading, Spot};
+pub use gimlet::paths::{PathRules, Secrecy};
 
 /// An absolute folder, taken apart.
 pub(crate) type Folder = Vec<String>;

@@ -290,7 +290,9 @@ fn cache(process: &Process, root: &Path) -> Option<PathBuf> {
 
 /// What child processes see of this process's environment.
 pub fn environment(process: &Process) -> Environment {
+    // A rewritten file of the same length and second would otherwise be taken for the one that was compiled before.
     Environment::allowed(process.variables().map(|(name, value)| (name.to_owned(), value.to_owned())))
+        .with("PYTHONDONTWRITEBYTECODE", "1")
 }
 
 #[cfg(test)]

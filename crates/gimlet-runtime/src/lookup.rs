@@ -40,7 +40,7 @@ const HISTORY: &[&str] = &["branch", "commit", "committed", "git", "merge", "sta
 
 /// What a task is about: files that it names and that are not there, and the lines nearest to it, by file and line. None
 /// where there is neither.
-pub fn of_task(root: &Root, task: &str, redactor: &Redactor) -> Option<String> {
+pub(crate) fn of_task(root: &Root, task: &str, redactor: &Redactor) -> Option<String> {
     let asked = AtomicU32::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS;
     let missing = missing(root, task, &stop).into_iter().map(|name| format!("There is no file {name}."));

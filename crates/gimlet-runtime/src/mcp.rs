@@ -32,7 +32,9 @@ pub struct Named {
 /// A server of a file that the user has not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Inert {
+    /// The server's name.
     pub name: String,
+    /// The file that names it.
     pub file: PathBuf,
 }
 

@@ -22,7 +22,9 @@ use crate::served::{Manner, Served, Untold, served, unreachable_server};
 /// A model, ready to be asked, and how it wants to be asked.
 #[derive(Clone)]
 pub struct Found {
+    /// The model.
     pub model: Arc<dyn Model>,
+    /// How it wants to be asked.
     pub manner: Manner,
     /// The name of the configuration that it was asked for by, if it was.
     pub name: Option<String>,

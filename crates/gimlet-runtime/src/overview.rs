@@ -14,7 +14,7 @@ const MAX_CHARS: usize = 1500;
 const MOST_QUESTIONS: u32 = 200;
 
 /// Names the files, those nearest to the root first. None where there are none, or too many to look through.
-pub fn of_project(root: &Root) -> Option<String> {
+pub(crate) fn of_project(root: &Root) -> Option<String> {
     let asked = AtomicU32::new(0);
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS;
     let mut files = list(root, &Input { glob: "**".into(), limit: usize::MAX }, &stop).ok()?.files;

@@ -10,20 +10,20 @@ use gimlet_tools::patch::{PatchEntry, PatchLog};
 
 /// A file with one entry a line.
 #[derive(Debug, Default)]
-pub struct PatchFile {
+pub(crate) struct PatchFile {
     /// Where; known once the run has begun.
     path: OnceLock<PathBuf>,
 }
 
 impl PatchFile {
     /// Says where the run's files are.
-    pub fn keep_in(&self, folder: &Path) {
+    pub(crate) fn keep_in(&self, folder: &Path) {
         // A run begins once: a second word changes nothing.
         let _ = self.path.set(folder.join("patches.jsonl"));
     }
 
     /// The entries of an earlier process. A torn last line was never acted on.
-    pub fn entries(folder: &Path) -> io::Result<Vec<PatchEntry>> {
+    pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PatchEntry>> {
         let file = match std::fs::File::open(folder.join("patches.jsonl")) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -40,7 +40,7 @@ impl PatchFile {
     }
 
     /// Adds an entry; returns when it is on the disk.
-    pub fn write(&self, entry: &PatchEntry) -> io::Result<()> {
+    pub(crate) fn write(&self, entry: &PatchEntry) -> io::Result<()> {
         let Some(path) = self.path.get() else { return Ok(()) };
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');

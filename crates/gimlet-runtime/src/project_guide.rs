@@ -24,12 +24,12 @@ const ENDINGS: [&str; 14] =
     ["md", "txt", "toml", "json", "yaml", "yml", "html", "css", "sh", "sql", "cfg", "ini", "xml", "csv"];
 
 /// Knows one project.
-pub struct ProjectGuide {
-    pub root: Root,
+pub(crate) struct ProjectGuide {
+    pub(crate) root: Root,
     /// What the project tells agents.
-    pub notes: String,
+    pub(crate) notes: String,
     /// Where the index of the project's files is kept between runs.
-    pub cache: Option<PathBuf>,
+    pub(crate) cache: Option<PathBuf>,
 }
 
 impl ProjectGuide {

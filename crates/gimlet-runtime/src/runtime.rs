@@ -62,12 +62,15 @@ pub struct Runtime {
     shared: Arc<Shared>,
 }
 
+/// What names MCP servers: a project's folder, and files beside its configuration.
+type NamedBy = (PathBuf, Vec<PathBuf>);
+
 struct Shared {
     config: Config,
     store: Arc<FileStore>,
     approvals: Approvals,
     /// MCP servers, by the folder and the files that name them; ended by [`Runtime::close`].
-    servers: Mutex<BTreeMap<(PathBuf, Vec<PathBuf>), Arc<Servers>>>,
+    servers: Mutex<BTreeMap<NamedBy, Arc<Servers>>>,
     /// Knows every server process, for the moment when there is no time left.
     reaper: Reaper,
 }

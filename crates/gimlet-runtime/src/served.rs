@@ -25,8 +25,11 @@ pub struct Served {
 /// How a model wants to be asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
+    /// How it acts.
     pub action: ActionFormat,
+    /// How tools are written into its conversation.
     pub dialect: Dialect,
+    /// When its replies are constrained to the form of an action.
     pub constrain: Constrain,
 }
 

@@ -52,6 +52,7 @@ impl Outcome {
 
 /// What came of taking back.
 pub struct Undone {
+    /// What became of each patch.
     pub outcomes: Vec<Outcome>,
     /// What the model was not told, because its run is over.
     pub untold: Option<String>,

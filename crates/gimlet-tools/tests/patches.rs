@@ -374,7 +374,7 @@ fn text() -> impl Strategy<Value = String> {
         Just("“q”"),
         Just("--- a/f"),
         Just("\\ No newline at end of file"),
-        Just("x\ry"),
+        Just("x y"),
         Just("diff --git a/f b/f"),
         Just("```"),
     ];

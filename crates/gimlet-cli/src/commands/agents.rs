@@ -13,7 +13,7 @@ use crate::diagnostics;
 use crate::exit::ExitStatus;
 use crate::show::clip;
 use crate::style::{BOLD, DIM, NAME, WARNING};
-use gimlet_runtime::config::{AgentEntry, Agents, Settings, shown};
+use gimlet_runtime::config::{AgentEntry, Agents, shown};
 use gimlet_runtime::options::Choice;
 use gimlet_runtime::team::check;
 

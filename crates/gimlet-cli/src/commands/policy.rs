@@ -14,7 +14,6 @@ use crate::exit::{ExitStatus, UsageError};
 use crate::show::effect_line;
 use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
 use gimlet_runtime::Project;
-use gimlet_runtime::config::Settings;
 
 /// The tools that run commands: what was said of one of them is said of the command.
 const COMMAND_TOOLS: [&str; 2] = ["run_cmd", "run_tests"];

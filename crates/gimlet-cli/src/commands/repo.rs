@@ -48,10 +48,10 @@ fn focus(root: &Root, index: &Index, paths: &[PathBuf]) -> anyhow::Result<Vec<Pa
 
 fn map(index: &Index, focus: &[PathBuf], budget: usize, json: JsonArgs) -> anyhow::Result<ExitStatus> {
     let map = index.map(budget, focus);
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if json.json {
         let told = json!({ "files": index.files().len(), "parsed": index.is_parsed(), "map": map });
-        writeln!(stdout, "{told}")?;
+        crate::out::json(&told)?;
     } else {
         write!(stdout, "{map}")?;
     }
@@ -60,14 +60,14 @@ fn map(index: &Index, focus: &[PathBuf], budget: usize, json: JsonArgs) -> anyho
 
 fn rank(index: &Index, task: &str, limit: usize, json: JsonArgs) -> anyhow::Result<ExitStatus> {
     let found = index.rank(task, limit);
-    let mut stdout = anstream::stdout().lock();
+    let mut stdout = crate::out::stdout();
     if json.json {
         let tests = |path: &Path| index.tests_of(path);
         let told: Vec<_> = found
             .iter()
             .map(|one| json!({ "path": one.path, "score": one.score, "why": one.why, "tests": tests(&one.path) }))
             .collect();
-        writeln!(stdout, "{}", json!(told))?;
+        crate::out::json(&told)?;
         return Ok(ExitStatus::Success);
     }
     for one in &found {

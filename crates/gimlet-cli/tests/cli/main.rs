@@ -22,6 +22,7 @@ mod instructions;
 mod jail;
 mod jail_kernel;
 mod kill;
+mod layers;
 mod mcp;
 mod memory;
 mod paths;

@@ -328,6 +328,33 @@ fn a_whole_task_stops_for_a_person_and_goes_on() {
 }
 
 #[test]
+fn a_run_that_is_resumed_over_mcp_keeps_its_memory_and_its_plan() {
+    let project = Project::new();
+    let model = project.script(
+        "order = \"turns\"\n[[reply]]\ntext = \"Known: nothing.\\nTo find: nothing.\\nSteps:\\n1. make it\"\n\
+         [[reply]]\ncalls = [{ name = \"run_cmd\", args = { cmd = \"touch made\" } }]\n\
+         [[reply]]\ncalls = [{ name = \"remember\", args = { text = \"It was made.\" } }]\n\
+         [[reply]]\ntext = \"Made.\"\n",
+    );
+    let said = project.say(&["run", "--json", "--memory", "--plan=2", "--model", &model, "make it"]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    let events = said.events();
+    let run = events[0]["run"].as_str().unwrap().to_owned();
+    let approval = of_type(&events, "approval.requested")[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(project.say(&["approve", &approval]).code, 0);
+    // The server was started without either.
+    let mut client = Client::start(&project, &["--approve", "all"]);
+    let done = client.call("ask", json!({"resume": run}))["structuredContent"].clone();
+    assert_eq!(done["state"], "answered", "{done}");
+    client.leave();
+    let shown = project.say(&["runs", "show", &run, "--json"]);
+    let events = shown.events();
+    let resumed = of_type(&events, "run.resumed")[0];
+    assert_eq!(resumed["plan"], of_type(&events, "run.started")[0]["plan"], "{resumed}");
+    assert!(!shown.stdout.contains("the tools are not the same"), "{}", shown.stdout);
+}
+
+#[test]
 fn a_whole_task_has_the_servers_of_the_configuration() {
     let project = Project::new();
     let servers = file(&project, &json!({"g": ourselves(&project)}));

@@ -503,7 +503,7 @@ fn the_timeline_reads_at_every_width_and_without_colour() {
     let project = Project::new();
     known_run(&project);
     for width in ["60", "100", "140"] {
-        let mut command = project.gimlet(&["runs", "show", "last", "--timeline"]);
+        let mut command = project.gimlet(&["runs", "show", "20261115-120000-abcdef", "--timeline"]);
         let said = Said::from(command.env("COLUMNS", width).output().unwrap());
         assert_eq!(said.code, 0, "{}", said.stderr);
         let most: usize = width.parse().unwrap();

@@ -35,8 +35,11 @@ pub struct Team {
 
 /// A team at its place, ready to work.
 pub struct Ready {
+    /// Who works.
     pub team: Team,
+    /// The agent that leads.
     pub agent: Arc<Agent>,
+    /// How it acts.
     pub action: ActionFormat,
     /// Changes to what code of the leading agent may import.
     pub imports: Vec<String>,
@@ -50,8 +53,11 @@ pub struct Ready {
 
 /// What the leading agent begins or goes on with.
 pub struct Duty<'a> {
+    /// Changes to what its code may import.
     pub imports: &'a [String],
+    /// What it may spend.
     pub limits: Limits,
+    /// What it reads before its task.
     pub context: ContextFor,
 }
 

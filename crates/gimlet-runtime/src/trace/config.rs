@@ -13,19 +13,19 @@ use gimlet_config::{Origin, Settings, UsageError};
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Looks up a variable of the environment; a value of its own, so that tests can bring theirs.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Where spans go.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Target {
-    pub endpoint: Url,
-    pub chosen: Chosen,
-    pub timeout: Duration,
+pub(crate) struct Target {
+    pub(crate) endpoint: Url,
+    pub(crate) chosen: Chosen,
+    pub(crate) timeout: Duration,
 }
 
 /// How an endpoint came to be used: a failure of one that somebody named is worth a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chosen {
+pub(crate) enum Chosen {
     /// Nobody said anything.
     ByDefault,
     /// Somebody did.
@@ -34,7 +34,7 @@ pub enum Chosen {
 
 impl Target {
     /// The endpoint as people may see it: without a name and password in it.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let mut url = self.endpoint.clone();
         // Only addresses that have no host cannot be changed, and those cannot hold a password either.
         let _unchanged = url.set_username("").and_then(|()| url.set_password(None));
@@ -43,7 +43,7 @@ impl Target {
 }
 
 /// Where spans are to go; none when they are not wanted.
-pub fn target(settings: &Settings, env: Lookup<'_>) -> anyhow::Result<Option<Target>> {
+pub(crate) fn target(settings: &Settings, env: Lookup<'_>) -> anyhow::Result<Option<Target>> {
     if !settings.trace_enabled.value || switch("OTEL_SDK_DISABLED", env)?.unwrap_or(false) {
         return Ok(None);
     }
@@ -55,7 +55,7 @@ pub fn target(settings: &Settings, env: Lookup<'_>) -> anyhow::Result<Option<Tar
 }
 
 /// Where spans go if they go anywhere.
-pub fn endpoint(settings: &Settings, env: Lookup<'_>) -> anyhow::Result<Target> {
+pub(crate) fn endpoint(settings: &Settings, env: Lookup<'_>) -> anyhow::Result<Target> {
     let origin = settings.trace_origin();
     // Our own variable is the most particular name; files come after the whole environment.
     let (endpoint, chosen) = match (origin, standard(env)?) {
@@ -125,13 +125,13 @@ fn switch(key: &str, env: Lookup<'_>) -> Result<Option<bool>, UsageError> {
 /// Which payloads leave this machine: what went in, and what came out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Content {
-    pub inputs: Payloads,
-    pub outputs: Payloads,
+    pub(crate) inputs: Payloads,
+    pub(crate) outputs: Payloads,
 }
 
 impl Content {
     /// What was asked for. Who says that something is to be hidden wins over who asks for everything.
-    pub fn asked(trace: Trace, env: Lookup<'_>) -> Result<Content, UsageError> {
+    pub(crate) fn asked(trace: Trace, env: Lookup<'_>) -> Result<Content, UsageError> {
         let one = |key: &str| {
             Ok::<_, UsageError>(match switch(key, env)? {
                 Some(true) => Payloads::Hidden,
@@ -144,7 +144,7 @@ impl Content {
     }
 
     /// What the core is to record at all.
-    pub fn recorded(self) -> Payloads {
+    pub(crate) fn recorded(self) -> Payloads {
         match self {
             Content { inputs: Payloads::Hidden, outputs: Payloads::Hidden } => Payloads::Hidden,
             Content { inputs: Payloads::Shown, .. } | Content { outputs: Payloads::Shown, .. } => {
@@ -155,7 +155,7 @@ impl Content {
 }
 
 /// The values of the headers that are sent along: keys, as a rule, which nothing may show.
-pub fn secrets(env: Lookup<'_>) -> Vec<String> {
+pub(crate) fn secrets(env: Lookup<'_>) -> Vec<String> {
     ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"]
         .into_iter()
         .filter_map(env)

@@ -16,16 +16,16 @@ use opentelemetry_sdk::trace::{
 use super::config::{Lookup, Target};
 
 /// Longest wait for the last spans when the program ends.
-pub const FLUSH: Duration = Duration::from_millis(450);
+pub(crate) const FLUSH: Duration = Duration::from_millis(450);
 /// How often spans are sent while a run works, so that it can be watched.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What became of the spans, shared by the thread that sends them and the one that tells.
-pub type Failed = Arc<Mutex<Option<String>>>;
+pub(crate) type Failed = Arc<Mutex<Option<String>>>;
 
 /// Sends batches to a collector. The HTTP client is made on first use, which is on the sending thread.
 #[derive(Debug)]
-pub struct Sender {
+pub(crate) struct Sender {
     target: Target,
     resource: Resource,
     client: OnceLock<Result<opentelemetry_otlp::SpanExporter, String>>,
@@ -34,7 +34,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    pub fn new(target: Target, env: Lookup<'_>) -> Self {
+    pub(crate) fn new(target: Target, env: Lookup<'_>) -> Self {
         let resource = resource(env);
         Sender { target, resource, client: OnceLock::new(), failed: Failed::default() }
     }
@@ -44,7 +44,7 @@ impl Sender {
     }
 
     /// Sends spans now and waits for the answer; for spans of the past, where somebody waits to hear.
-    pub fn send(&self, spans: &[SpanData]) -> Result<(), String> {
+    pub(crate) fn send(&self, spans: &[SpanData]) -> Result<(), String> {
         for batch in spans.chunks(256) {
             futures_util::FutureExt::now_or_never(self.export(batch.to_vec()))
                 // The client blocks, so its future is ready at once.
@@ -105,14 +105,14 @@ fn plain(error: &OTelSdkError) -> String {
 
 /// The queue in front of a [`Sender`]. Clones are the same queue.
 #[derive(Debug, Clone)]
-pub struct Queue {
+pub(crate) struct Queue {
     processor: Arc<BatchSpanProcessor>,
     failed: Failed,
 }
 
 impl Queue {
     /// Starts the sending thread.
-    pub fn start(sender: Sender, env: Lookup<'_>) -> Self {
+    pub(crate) fn start(sender: Sender, env: Lookup<'_>) -> Self {
         let failed = sender.failed.clone();
         let resource = sender.resource.clone();
         let mut batches = BatchConfigBuilder::default();
@@ -129,12 +129,12 @@ impl Queue {
     }
 
     /// Takes a span; drops it when the queue is full.
-    pub fn push(&self, span: SpanData) {
+    pub(crate) fn push(&self, span: SpanData) {
         self.processor.on_end(span);
     }
 
     /// Sends what is left, for a bounded time, and says why something was not sent.
-    pub fn finish(&self) -> Result<(), String> {
+    pub(crate) fn finish(&self) -> Result<(), String> {
         let ended = self.processor.shutdown_with_timeout(FLUSH);
         match self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(why) => Err(why),

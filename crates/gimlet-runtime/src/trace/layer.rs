@@ -22,15 +22,15 @@ use tracing_subscriber::registry::LookupSpan;
 use super::config::Content;
 
 /// Takes each span as it ends. Called on the run's path: it must not wait.
-pub type Sink = Box<dyn Fn(SpanData) + Send + Sync>;
+pub(crate) type Sink = Box<dyn Fn(SpanData) + Send + Sync>;
 /// Tells the time.
-pub type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
+pub(crate) type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// Listens to the core's spans.
-pub struct SpanLayer {
-    pub sink: Sink,
-    pub clock: Clock,
-    pub content: Content,
+pub(crate) struct SpanLayer {
+    pub(crate) sink: Sink,
+    pub(crate) clock: Clock,
+    pub(crate) content: Content,
 }
 
 /// A span that has not ended; kept by the registry with the span itself.
@@ -246,6 +246,6 @@ fn flatten(key: String, value: &serde_json::Value, attributes: &mut Vec<KeyValue
 }
 
 /// Whether a span is one of the core's. Other crates' spans cost nothing, and events are somebody else's business.
-pub fn ours(metadata: &Metadata<'_>) -> bool {
+pub(crate) fn ours(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.target() == gimlet::telemetry::TARGET
 }

@@ -128,7 +128,9 @@ fn system_time(time: Timestamp) -> SystemTime {
 
 /// What a run's spans were sent as.
 pub struct Resent {
+    /// How many spans were sent.
     pub spans: usize,
+    /// Where to, without passwords.
     pub endpoint: String,
 }
 

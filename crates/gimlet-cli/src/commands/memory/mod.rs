@@ -16,7 +16,6 @@ use crate::exit::{ExitStatus, UsageError};
 use crate::show::agreed;
 use crate::style::WARNING;
 use crate::{app, diagnostics};
-use gimlet_runtime::config::Settings;
 use gimlet_runtime::memory;
 use print::{models_list, notes, nothing, predictions_list, print_json, show, status};
 

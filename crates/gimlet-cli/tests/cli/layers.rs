@@ -1,0 +1,40 @@
+//! Who may know whom: front ends know the runtime, the runtime knows the parts, the parts know the core.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The crates of the workspace, and which of them each one is built from.
+fn crates() -> BTreeMap<String, BTreeSet<String>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let manifest = std::fs::read_to_string(entry.path().join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+        let known = manifest.get("dependencies").and_then(toml::Value::as_table).into_iter().flatten();
+        let known = known.map(|(name, _)| name.clone()).filter(|name| name.starts_with("gimlet")).collect();
+        found.insert(entry.file_name().to_string_lossy().into_owned(), known);
+    }
+    found
+}
+
+#[test]
+fn front_ends_know_only_the_runtime_and_the_core() {
+    let crates = crates();
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    // The way to a terminal, and an evaluation, are part of the terminal's front end.
+    assert_eq!(crates["gimlet-cli"], set(&["gimlet", "gimlet-eval", "gimlet-runtime", "gimlet-term"]));
+    assert_eq!(crates["gimlet-eval"], set(&["gimlet", "gimlet-runtime", "gimlet-term"]));
+    assert_eq!(crates["gimlet-term"], set(&["gimlet"]));
+    assert_eq!(crates["gimlet"], set(&[]));
+    for (name, known) in &crates {
+        let may_know = match name.as_str() {
+            "gimlet-cli" | "gimlet-eval" | "gimlet-term" | "gimlet-runtime" | "gimlet-testkit" => continue,
+            // Settings are about the parts.
+            "gimlet-config" => set(&["gimlet", "gimlet-models", "gimlet-python", "gimlet-tools"]),
+            // Tools show what the index of a repository knows.
+            "gimlet-tools" => set(&["gimlet", "gimlet-repo"]),
+            _ => set(&["gimlet"]),
+        };
+        assert!(known.is_subset(&may_know), "{name} knows {known:?}");
+    }
+}
