@@ -91,7 +91,8 @@ fn open(config: Config) -> anyhow::Result<Runtime> {
 
 /// Ends what the program has started. The last thing it does.
 pub(crate) async fn close_all() {
-    let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    // They stay known: a second Ctrl-C meanwhile kills what would outlive the program.
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for runtime in open {
         runtime.close().await;
     }

@@ -2,7 +2,7 @@
 //! stays off until the user trusts the file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gimlet_mcp::config::{Author, Section, ServerConfig, Surroundings, read_json, read_toml, resolve};
@@ -46,7 +46,8 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
         // By its name as well: a link in the project that leads out of it is still the project's word.
         let is_below =
             |file: std::io::Result<PathBuf>| file.is_ok_and(|file| file.starts_with(&settings.root));
-        let inside = is_below(file.canonicalize()) || is_below(std::path::absolute(file));
+        let inside = is_below(file.canonicalize())
+            || is_below(std::path::absolute(file).map(|file| without_dots(&file)));
         let read = if inside { read_inside(&settings.root, file)? } else { read_small(file)? };
         let bytes = read.ok_or_else(|| {
             UsageError::new(format!("there is no file {}", file.display())).hint("--mcp mcp.json")
@@ -90,6 +91,19 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
         }
     }
     Ok(named)
+}
+
+/// A path with its `..` taken out by its text alone: the name as somebody wrote it, links not followed.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn section(file: &Path, bytes: &[u8]) -> anyhow::Result<Section> {

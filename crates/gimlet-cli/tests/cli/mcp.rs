@@ -336,7 +336,7 @@ fn a_run_that_is_resumed_over_mcp_keeps_its_memory_and_its_plan() {
          [[reply]]\ncalls = [{ name = \"remember\", args = { text = \"It was made.\" } }]\n\
          [[reply]]\ntext = \"Made.\"\n",
     );
-    let said = project.say(&["run", "--json", "--memory", "--plan=2", "--model", &model, "make it"]);
+    let said = project.say(&["run", "--json", "--memory", "--plan", "--model", &model, "make it"]);
     assert_eq!(said.code, 3, "{}", said.stderr);
     let events = said.events();
     let run = events[0]["run"].as_str().unwrap().to_owned();
