@@ -30,7 +30,7 @@ impl Key {
 
 macro_rules! keys {
     ($($name:ident: $variable:literal, $path:literal, $flag:expr, $default:literal, $example:literal, $about:literal;)*) => {
-        $(#[doc = $about]
+        $(#[doc = concat!("The setting `", $path, "`.")]
         pub const $name: Key = Key {
             variable: $variable, path: $path, flag: $flag, default: $default, example: $example, about: $about,
         };)*
