@@ -12,6 +12,7 @@ use gimlet::tool::{Keep, ToolError};
 use gimlet_runtime::parts::tools::read_file::{self, Page};
 use gimlet_runtime::parts::tools::{Root, code};
 
+use crate::app;
 use crate::exit::UsageError;
 use crate::show::{fence, note};
 use crate::style::DIM;
@@ -94,7 +95,8 @@ async fn read_input() -> anyhow::Result<String> {
     let bytes = read.await?.context("cannot read standard input")?;
     // The thread ends by the dropped sender.
     let _ = notice.join();
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let redactor = gimlet_runtime::redactor(app::process()?.as_ref());
+    Ok(redactor.clean_text(&String::from_utf8_lossy(&bytes)).into_owned())
 }
 
 /// The words with the files they name by `@path` or `@path:10-20` put behind them. A word that names no file is a word.
@@ -114,7 +116,10 @@ pub(crate) async fn expand(words: &str, root: &Root, store: &dyn Store) -> Resul
             }
             continue;
         };
-        let section = section(&title, &text, Keep::Head, store)
+        let redactor = gimlet_runtime::redactor(
+            app::process().map_err(|error| UsageError::new(error.to_string()))?.as_ref(),
+        );
+        let section = section(&title, &redactor.clean_text(&text), Keep::Head, store)
             .await
             .map_err(|error| UsageError::new(format!("@{name}: {error}")))?;
         expanded.text.push_str("\n\n");

@@ -7,7 +7,7 @@ use gimlet::Env;
 use gimlet::approval::Approver;
 use gimlet::command::Confinement;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
-use gimlet::guard::Redactor;
+use gimlet::guard::{Redactor, names_secret, password_in_url};
 use gimlet::guided::Guide;
 use gimlet::store::Store;
 use gimlet::tool::Tool;
@@ -262,10 +262,11 @@ impl Policy for AskBeforeEdit {
 
 /// Knows the secrets of a process: the user's keys, and variables whose name says that they are secret.
 pub fn redactor(process: &Process) -> Redactor {
-    const MARKS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
-    let variables = process.variables().filter_map(|(name, value)| {
-        let name = name.to_string_lossy().to_uppercase();
-        MARKS.iter().any(|mark| name.contains(mark)).then(|| value.to_string_lossy().into_owned())
+    let variables = process.variables().flat_map(|(name, value)| {
+        let value = value.to_string_lossy().into_owned();
+        let password = password_in_url(&value).map(str::to_owned);
+        let whole = names_secret(&name.to_string_lossy()).then_some(value);
+        whole.into_iter().chain(password)
     });
     Redactor::new(variables.chain(secrets::of_file(process)).chain(trace::secrets(process)))
 }

@@ -286,6 +286,11 @@ impl Approvals {
         })
     }
 
+    /// Forgets the questions of a run that is removed. Lasting approvals that came from it stay.
+    pub fn forget_run(&self, run: &RunId) -> Result<usize, ApprovalsError> {
+        self.change(|change| Ok(change.execute("DELETE FROM questions WHERE run = ?1", [run.as_str()])?))
+    }
+
     /// Runs a transaction that no other process comes between.
     fn change<T>(
         &self,

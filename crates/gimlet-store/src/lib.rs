@@ -13,12 +13,14 @@ mod index;
 mod json;
 mod lock;
 mod log;
+mod prune;
 mod store;
 mod summary;
 mod writer;
 
 pub use approvals::{Approvals, ApprovalsError, Grant, Question, Reach};
 pub use find::FindError;
+pub use prune::Swept;
 pub use store::FileStore;
 pub use summary::{RunStatus, RunSummary};
 pub use writer::{OpenedRun, Repair};

@@ -1,6 +1,7 @@
 //! Flags of looking at runs and answering their questions.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -62,6 +63,35 @@ pub(crate) enum RunsCommand {
     },
     /// Take back patches that a run applied, the newest first; files that were changed since are left alone.
     Undo(UndoArgs),
+    /// Remove runs: their logs and patches, and long results that no other run names.
+    Delete {
+        /// The runs: ids, beginnings or ends of them, or `last`.
+        #[arg(required = true)]
+        runs: Vec<String>,
+    },
+    /// Remove all runs that were last worked on before some time; none that is at work.
+    Prune {
+        /// How old: a number with `m`, `h`, `d` or `w`, such as `30d`.
+        #[arg(long, value_name = "AGE", value_parser = age)]
+        older_than: Duration,
+        /// Only list them.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "a number with `m`, `h`, `d` or `w`, such as `30d`".to_owned();
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let seconds: u64 = match unit {
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        'w' => 7 * 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let count: u64 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| wrong())?;
+    count.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
 }
 
 #[derive(Debug, Args)]

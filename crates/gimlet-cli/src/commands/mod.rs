@@ -12,6 +12,7 @@ pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod models;
 pub(crate) mod policy;
+pub(crate) mod prune;
 pub(crate) mod python;
 mod replay;
 pub(crate) mod repo;

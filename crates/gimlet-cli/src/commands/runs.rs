@@ -31,6 +31,8 @@ pub(crate) async fn runs(command: Option<RunsCommand>, listed: RunsListArgs) -> 
         RunsCommand::Export { run, format, output } => export::export(&run, format, output.as_deref()).await,
         RunsCommand::Fork { run, at, message } => fork::fork(&run, at, message).await,
         RunsCommand::Undo(args) => super::undo::undo(args).await,
+        RunsCommand::Delete { runs } => super::prune::delete(&runs),
+        RunsCommand::Prune { older_than, dry_run } => super::prune::prune(older_than, dry_run),
     }
 }
 

@@ -143,6 +143,16 @@ fn read_settings(settings: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The text of all examples of the library.
+fn examples() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "rs"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect()
+}
+
 #[test]
 fn what_the_pages_tell_people_to_type_works() {
     let mut named = vec![false; NOT_RUN.len()];
@@ -167,10 +177,12 @@ fn what_the_pages_tell_people_to_type_works() {
                 "json" => {
                     serde_json::from_str::<serde_json::Value>(&text).err().map(|error| error.to_string())
                 }
+                // The library's examples are compiled and run by their own tests.
+                "rust" => (!examples().contains(text.trim())).then(|| "it is in no example".to_owned()),
                 // Run and compared by guide.rs; pieces of Python are for a running agent.
                 "console" | "python" | "text" => None,
                 other => Some(format!(
-                    "`{other}` says not what the block is: sh, console, toml, json, python, text"
+                    "`{other}` says not what the block is: sh, console, toml, json, python, rust, text"
                 )),
             };
             problems.extend(problem.map(|problem| format!("{page}:{line}: {problem}")));

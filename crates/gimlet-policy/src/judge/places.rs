@@ -69,7 +69,9 @@ impl Judge<'_> {
         // Old shells let `.*` match `..`.
         let climbs = reading != Reading::Exact
             && path.iter().any(|part| part.starts_with('.') && glob::could_match("..", part));
+        // Only by its full name: a path that climbs out of the project is not meant for such a place.
         let open = reading == Reading::Exact
+            && word.text.starts_with('/')
             && match purpose {
                 Use::List => rules.is_listable(path),
                 Use::Read => rules.is_readable(path),

@@ -8,12 +8,14 @@
 //! knows the order.
 
 mod approve;
+mod encodings;
 mod hints;
 mod hooks;
 mod limit;
 mod record;
 mod redact;
 mod repeats;
+mod shapes;
 mod start;
 mod trace;
 mod truncate;
@@ -34,7 +36,7 @@ use crate::state::CallStatus;
 use crate::store::BlobId;
 use crate::tool::{Tool, ToolFailure};
 
-pub use redact::Redactor;
+pub use redact::{Redactor, names_secret, password_in_url};
 pub(crate) use repeats::ANSWER_NOW;
 pub use repeats::Repeats;
 pub use truncate::{Truncation, truncate};

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Done, Layer, Outcome, Pass};
+use super::{Done, Layer, Outcome, Pass, encodings, shapes};
 use crate::tool::{Tool, ToolCx, ToolError, ToolFailure, code};
 
 pub(super) struct Redact {
@@ -59,30 +59,11 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 /// Knows what must not be shown: the secrets of this process, and texts that look like keys.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// Exact values, longest first, so that a secret inside another does not leave its rest behind.
+    /// Values in every spelling, longest first, so that a secret inside another does not leave its rest behind.
     secrets: Vec<String>,
 }
 
-/// Prefixes by which services mark their keys, with the shortest length of what follows.
-const KEY_PREFIXES: &[(&str, usize)] = &[
-    ("sk-ant-", 20),
-    ("sk-proj-", 20),
-    ("sk-", 32),
-    ("ghp_", 30),
-    ("gho_", 30),
-    ("ghs_", 30),
-    ("github_pat_", 30),
-    ("glpat-", 20),
-    ("xoxb-", 20),
-    ("xoxp-", 20),
-    ("AKIA", 16),
-    ("AIza", 30),
-    ("hf_", 30),
-    ("npm_", 30),
-    ("gsk_", 30),
-];
-
-const MARK: &str = "[redacted]";
+pub(super) const MARK: &str = "[redacted]";
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -93,8 +74,9 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// A redactor for these values; ones too short to be secrets are ignored, since they would mask ordinary text.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut secrets: Vec<_> = secrets.into_iter().filter(|secret| secret.trim().len() >= 8).collect();
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        let secrets = secrets.into_iter().filter(|secret| secret.trim().len() >= 8);
+        let mut secrets: Vec<_> = secrets.flat_map(|secret| encodings::of(&secret)).collect();
+        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         Redactor { secrets }
     }
@@ -139,33 +121,26 @@ impl Redactor {
                 clean = clean.replace(secret.as_str(), MARK).into();
             }
         }
-        for (prefix, least) in KEY_PREFIXES {
-            if clean.contains(prefix) {
-                clean = mask_keys(&clean, prefix, *least).into();
-            }
-        }
-        clean
+        shapes::mask(clean)
     }
 }
 
-/// Masks each word that starts with `prefix` and goes on for at least `least` key characters.
-fn mask_keys(text: &str, prefix: &str, least: usize) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(prefix) {
-        let (before, found) = rest.split_at(at);
-        clean.push_str(before);
-        let body = &found[prefix.len()..];
-        let end =
-            body.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_')).unwrap_or(body.len());
-        let starts_word = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        if end >= least && starts_word {
-            clean.push_str(MARK);
-        } else {
-            clean.push_str(&found[..prefix.len() + end]);
-        }
-        rest = &body[end..];
-    }
-    clean.push_str(rest);
-    clean
+/// Whether a variable's name says that its value is a secret.
+pub fn names_secret(name: &str) -> bool {
+    const PARTS: &[&str] =
+        &["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "PRIVATE"];
+    const ENDS: &[&str] = &["_PASS", "_PWD", "_PW", "_AUTH", "_DSN", "_PIN"];
+    let name = name.to_uppercase();
+    name == "PASS"
+        || PARTS.iter().any(|part| name.contains(part))
+        || ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// The password inside a URL such as `postgres://user:password@host/db`.
+pub fn password_in_url(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (!password.is_empty()).then_some(password)
 }
