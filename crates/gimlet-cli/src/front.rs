@@ -11,6 +11,7 @@ use gimlet::feed::After;
 use gimlet::text::Printable;
 use gimlet_runtime::options::ApproveMode;
 use gimlet_runtime::{Attendance, Runtime, Session, SessionApprover, Settings, Turn};
+use tokio_util::sync::CancellationToken;
 
 use crate::args::RunOptions;
 use crate::asking::{Pressed, Question};
@@ -225,6 +226,24 @@ impl Front {
                         question.listen();
                     }
                 }
+            }
+        }
+    }
+
+    /// The same, and stops the turn when `cancel` says so.
+    pub(crate) async fn follow_until(
+        &mut self,
+        session: &Session,
+        turn: Turn,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<Ending> {
+        let work = self.follow(session, turn);
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                ending = &mut work => return ending,
+                () = cancel.cancelled(), if !session.is_cancelled() => session.cancel(),
             }
         }
     }

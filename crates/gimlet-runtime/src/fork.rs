@@ -10,9 +10,9 @@ use gimlet_store::FileStore;
 use gimlet_tools::patch::PatchEntry;
 use jiff::Timestamp;
 
+use crate::continuing::run_folder;
 use crate::patches::PatchFile;
 use crate::runtime::Runtime;
-use crate::session::run_folder;
 
 /// A run that was made from another.
 #[derive(Debug, Clone)]

@@ -22,6 +22,7 @@
 mod approver;
 mod blobs;
 pub mod context;
+mod continuing;
 mod fork;
 mod helper;
 pub mod instructions;
@@ -47,6 +48,7 @@ pub mod undo;
 
 pub use approver::{Attendance, SessionApprover, stricter};
 pub use blobs::BlobsOnly;
+pub use continuing::{is_answered, open_question};
 pub use fork::Forked;
 pub use gimlet_config as config;
 pub use gimlet_config::options::{self, Options};
@@ -56,5 +58,5 @@ pub use mcp::ServerSpeech;
 pub use notice::{Notice, Notify, silent};
 pub use project::{Project, redactor, root};
 pub use runtime::{Config, OnSettings, Runtime};
-pub use session::{Input, Session, Turn, is_answered, open_question};
+pub use session::{Input, Session, Turn};
 pub use text::clip;

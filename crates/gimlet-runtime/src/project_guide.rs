@@ -112,8 +112,7 @@ impl Guide for ProjectGuide {
     }
 
     fn syntax_problem(&self, path: &str, text: &str) -> Option<String> {
-        let problem = syntax::problem(Path::new(path), text)?;
-        Some(format!("line {}: {}", problem.line, problem.text))
+        syntax::problem(Path::new(path), text).map(|problem| problem.text)
     }
 
     fn reduce(&self, command: &str, output: &str, most_chars: usize) -> Reduced {

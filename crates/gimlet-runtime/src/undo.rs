@@ -14,11 +14,11 @@ use gimlet_store::FileStore;
 use gimlet_tools::patch::{self, PatchEntry, Proposal, Stage, Undo};
 use serde::Serialize;
 
+use crate::continuing::{append, run_folder};
 use crate::isolation::Isolation;
 use crate::patches::PatchFile;
 use crate::project::Project;
 use crate::runtime::Runtime;
-use crate::session::{append, run_folder};
 
 /// A patch that was to be taken back.
 #[derive(Serialize)]

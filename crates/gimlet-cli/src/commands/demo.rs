@@ -58,17 +58,7 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let session = runtime.begin_attended(options, front.attendance()).await?;
     let turn = session.submit(Input::Task(TASK.into())).await?;
     let id = turn.run().to_string();
-    let ending = {
-        let work = front.follow(&session, turn);
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                ending = &mut work => break ending?,
-                () = cancel.cancelled(), if !session.is_cancelled() => session.cancel(),
-            }
-        }
-    };
+    let ending = front.follow_until(&session, turn, &cancel).await?;
     tell(&id, At::Shell(&format!("gimlet resume {id}")), &ending, &front)?;
     if args.keep {
         let kept = folder.keep();

@@ -70,17 +70,7 @@ async fn one_task(session: Session, mut front: Front, task: Option<String>) -> a
     let input = task.map_or(Input::Resume(None), Input::Task);
     let turn = session.submit(input).await.map_err(|error| refused(error, At::Shell(&resume)))?;
     let (id, resume) = (turn.run().to_string(), resume_line(&session));
-    let ending = {
-        let work = front.follow(&session, turn);
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                ending = &mut work => break ending?,
-                () = cancel.cancelled(), if !session.is_cancelled() => session.cancel(),
-            }
-        }
-    };
+    let ending = front.follow_until(&session, turn, &cancel).await?;
     tell(&id, At::Shell(&resume), &ending, &front)?;
     Ok(ExitStatus::from(&ending))
 }

@@ -214,7 +214,9 @@ impl Guided {
                 files.push(json!({"path": path, "text": wanted, "expected": expected}));
             }
         }
-        let intent: String = task.lines().next().unwrap_or_default().chars().take(100).collect();
+        // A heading says nothing of what is to be done.
+        let mut lines = task.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let intent: String = lines.next().unwrap_or_default().chars().take(100).collect();
         (!files.is_empty()).then(|| json!({"intent": intent, "files": files}))
     }
 }
