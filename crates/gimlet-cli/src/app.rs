@@ -62,10 +62,10 @@ fn watched(
     let trace = trace.clone();
     open(Config {
         process,
+        root: None,
         notify: printer(loudness),
         speech,
         on_settings: Some(Arc::new(move |settings, _| diagnostics::begin(settings, &trace, told))),
-        ..Config::of_process()?
     })
 }
 
