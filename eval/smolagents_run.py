@@ -265,4 +265,5 @@ def main():
             )
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The parts of eval/exercism: the exercises, the server with its counter, the contenders, the results."""
