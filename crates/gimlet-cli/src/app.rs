@@ -78,6 +78,11 @@ pub(crate) fn serving() -> anyhow::Result<Runtime> {
     })
 }
 
+/// A runtime for the sessions of an editor or a program. Nobody reads what it says but in a log.
+pub(crate) fn attended(trace: &TraceArgs) -> anyhow::Result<Runtime> {
+    watched(process()?, true, Loudness::Warnings, trace, Told::WhenNamed)
+}
+
 /// Listens to what a command does that is nobody's run.
 pub(crate) fn trace(settings: &Settings) -> anyhow::Result<()> {
     diagnostics::begin(settings, &TraceArgs::default(), Told::WhenNamed)

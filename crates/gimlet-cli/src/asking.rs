@@ -71,6 +71,11 @@ impl Question {
         Question { request, stage: Stage::Choice, quiet_since: Some(now), extent }
     }
 
+    /// Its id.
+    pub(crate) fn id(&self) -> &str {
+        &self.request.id
+    }
+
     /// When the question begins to listen; none when it does.
     pub(crate) fn ready_at(&self) -> Option<Instant> {
         self.quiet_since.map(|since| since + QUIET)
@@ -218,6 +223,7 @@ mod tests {
             reason: "it runs a command".into(),
             asking: Asking::Open,
             preview: None,
+            editable: false,
         }
     }
 

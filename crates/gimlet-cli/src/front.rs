@@ -226,6 +226,13 @@ impl Front {
                         question.listen();
                     }
                 }
+                () = elsewhere(session, open.as_ref()), if !session.is_cancelled() => {
+                    open = None;
+                    self.screen.line(&format!("\n  {DIM}(answered elsewhere){DIM:#}"));
+                    if self.typing == Typing::Ignored {
+                        keys = None;
+                    }
+                }
             }
         }
     }
@@ -351,6 +358,14 @@ async fn next(keys: &mut Option<Keys>) -> Key {
 async fn quiet(open: Option<&Question>) {
     match open.and_then(Question::ready_at) {
         Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until an open question is answered by somebody else; for ever where none is open.
+async fn elsewhere(session: &Session, open: Option<&Question>) {
+    match open {
+        Some(question) => session.settled(question.id()).await,
         None => std::future::pending().await,
     }
 }

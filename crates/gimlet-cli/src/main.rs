@@ -75,10 +75,12 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
             commands::sandbox::sandbox(command, &root, jail).await
         }
         Some(Command::Mcp { command, root, mcp }) => commands::mcp::mcp(command, &root, &mcp).await,
+        Some(Command::Acp(args)) => commands::acp::acp(*args).await,
         Some(Command::Memory { command, root }) => commands::memory::memory(command, &root).await,
         Some(Command::Repo { command, root }) => commands::repo::repo(command, &root),
         Some(Command::Config { command, root }) => commands::config::config(command, &root),
         Some(Command::Doctor(args)) => doctor::doctor(&args).await,
+        Some(Command::Serve(args)) => commands::serve::serve(args).await,
         Some(Command::Trust(args)) => commands::trust::trust(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

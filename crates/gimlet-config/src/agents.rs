@@ -148,10 +148,11 @@ impl Agents {
 }
 
 impl Settings {
-    /// The agents of the user's and of the project's file; of one name the project's counts, once it is trusted.
+    /// The agents of the user's and of the project's file; of one name the project's counts, once it is trusted. One
+    /// that the starting program brings itself counts before both.
     pub fn agents(&self) -> anyhow::Result<Agents> {
         let mut agents = Agents::default();
-        for file in [&self.layers.user, &self.layers.project].into_iter().flatten() {
+        for file in [&self.layers.user, &self.layers.project, &self.layers.given].into_iter().flatten() {
             let Some(part) = file.section::<BTreeMap<Spanned<String>, Table>>("agents")? else { continue };
             for (name, table) in part.value {
                 let entry =

@@ -112,6 +112,8 @@ pub(crate) struct Layers {
     pub(crate) dotenv: Option<DotEnv>,
     pub(crate) project: Option<ConfigFile>,
     pub(crate) user: Option<ConfigFile>,
+    /// The tables that the starting program brings itself.
+    pub(crate) given: Option<ConfigFile>,
     /// What was found so far.
     pub(crate) rows: Vec<Row>,
 }

@@ -47,7 +47,7 @@ pub use layers::{Origin, Row, Setting, Spot};
 pub use models::NamedModels;
 pub use process::{Home, Process, create};
 pub use template::{Whose, template};
-pub use trust::{Pin, Standing, TrustList};
+pub use trust::{CodeFile, Pin, Standing, TrustList};
 pub use value::LogLevel;
 pub use wishes::{Wish, ask_for};
 
@@ -130,6 +130,7 @@ impl Settings {
             dotenv: read_dotenv(process.here(), &trust, &mut warnings)?,
             project: read_project(&root, &trust, &mut warnings)?,
             user: read_user(home)?,
+            given: options.given.as_ref().map(read_given).transpose()?,
             rows: Vec::new(),
         };
         let api_base = match flags.api_base {
@@ -223,6 +224,12 @@ impl Settings {
         debug_assert!(SECTIONS.contains(&name), "a section must be listed");
         let files = [&self.layers.user, &self.layers.project].into_iter().flatten();
         files.filter_map(|file| file.section(name).transpose()).collect()
+    }
+
+    /// A table that the starting program brings itself.
+    pub fn given<T: DeserializeOwned>(&self, name: &str) -> anyhow::Result<Option<T>> {
+        let Some(file) = &self.layers.given else { return Ok(None) };
+        Ok(file.section(name)?.map(|part| part.value))
     }
 
     /// The address of the model server, if anyone names one, and who gets to see keys there.
@@ -394,4 +401,11 @@ fn read_user(home: Option<&Path>) -> anyhow::Result<Option<ConfigFile>> {
     let Some(path) = home.map(|home| home.join(USER_FILE)) else { return Ok(None) };
     let Some(bytes) = read_small(&path)? else { return Ok(None) };
     ConfigFile::new(Source::User(path), bytes).map(Some)
+}
+
+/// The tables of the starting program, as if a file of the user held them.
+fn read_given(given: &serde_json::Value) -> anyhow::Result<ConfigFile> {
+    let text = toml::to_string(given)
+        .map_err(|error| UsageError::new(format!("the given tables cannot be read: {error}")))?;
+    ConfigFile::new(Source::User("the starting program".into()), text.into_bytes())
 }

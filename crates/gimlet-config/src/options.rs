@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gimlet::event::ActionFormat;
 use gimlet::plan::Planning;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// One of a few named values.
 pub trait Choice: Copy + PartialEq + Send + Sync + 'static {
@@ -68,6 +69,11 @@ pub struct Options {
     pub session: Option<String>,
     /// What spans tell of the run.
     pub trace: Trace,
+    /// The JSON schema of the leading agent's answer, where its table has none.
+    pub output: Option<Value>,
+    /// Tables that the program which starts the run brings itself, in the form of a configuration file: `agents` and
+    /// `mcp`. They are the user's word.
+    pub given: Option<Value>,
 }
 
 /// Whether spans are sent, and what they carry.

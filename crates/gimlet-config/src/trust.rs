@@ -31,8 +31,20 @@ pub struct Pin {
     pub path: PathBuf,
     /// SHA-256 of its bytes.
     pub sha256: String,
+    /// Files of the project that the pinned one has run, as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<CodeFile>,
     /// When.
     pub time: Timestamp,
+}
+
+/// A file of a project that a trusted file has run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CodeFile {
+    /// As it is named, from the project's root on.
+    pub path: PathBuf,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
 }
 
 /// The list of pinned files.
@@ -71,12 +83,25 @@ impl TrustList {
         &self.pins
     }
 
-    /// Trusts a file with these bytes.
-    pub fn pin(&mut self, root: &Path, path: &Path, bytes: &[u8], time: Timestamp) -> anyhow::Result<()> {
+    /// The files that a pinned one has run, as they were when it was pinned.
+    pub fn code(&self, root: &Path, path: &Path) -> &[CodeFile] {
+        let Ok(place) = Place::of(root, path) else { return &[] };
+        self.pins.iter().find(|pin| place.is_of(pin)).map_or(&[], |pin| &pin.code)
+    }
+
+    /// Trusts a file with these bytes, and the files that it has run.
+    pub fn pin(
+        &mut self,
+        root: &Path,
+        path: &Path,
+        bytes: &[u8],
+        code: Vec<CodeFile>,
+        time: Timestamp,
+    ) -> anyhow::Result<()> {
         let place = Place::of(root, path).with_context(|| format!("cannot find {}", path.display()))?;
         self.pins.retain(|pin| !place.is_of(pin));
         let Place { root, path } = place;
-        self.pins.push(Pin { root: Some(root), path, sha256: digest(bytes), time });
+        self.pins.push(Pin { root: Some(root), path, sha256: digest(bytes), code, time });
         self.write()
     }
 

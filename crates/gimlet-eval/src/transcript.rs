@@ -129,7 +129,7 @@ impl Transcript {
             EventKind::ApprovalRequested(_) => self.approvals += 1,
             EventKind::ApprovalDecided { decision, .. } => match decision {
                 Decision::Deny { .. } | Decision::Abort => self.refused += 1,
-                Decision::Approve { .. } | Decision::Defer => {}
+                Decision::Approve { .. } | Decision::Edit { .. } | Decision::Defer => {}
             },
             EventKind::RunFinished(finished) => {
                 self.answer = finished.answer;

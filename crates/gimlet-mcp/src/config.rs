@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gimlet::command::{Network, Permissions, Profile};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -26,6 +27,8 @@ pub struct ServerConfig {
     pub remember: Remember,
     /// Which protocol it speaks.
     pub protocol: Protocol,
+    /// The jail around its process, and what it may do in there; none for the user's own servers unless they ask for one.
+    pub jail: Option<Permissions>,
     /// Longest wait for it to be ready.
     pub connect_timeout: Duration,
     /// Longest wait for an answer or a sign of progress.
@@ -216,6 +219,9 @@ pub struct Entry {
     trusted: bool,
     remember: Remember,
     protocol: Protocol,
+    jail: Option<bool>,
+    network: bool,
+    write: bool,
     #[serde(alias = "connectTimeout")]
     connect_timeout: Option<f64>,
     #[serde(alias = "callTimeout")]
@@ -301,6 +307,7 @@ pub fn resolve(
                 "`trusted` of MCP server `{name}` is ignored: only the user's own configuration can say it"
             ));
         }
+        warnings.extend(entry.without_effect(name, around.author));
         servers.push(entry.resolve(name, around).map_err(wrong)?);
     }
     Ok((servers, warnings))
@@ -319,9 +326,36 @@ impl Entry {
             // A project may not widen what a yes means.
             remember: if around.author == Author::User { self.remember } else { Remember::Call },
             protocol: self.protocol,
+            jail: self.jail(around.author),
             connect_timeout: seconds("connect_timeout", self.connect_timeout, CONNECT_TIMEOUT)?,
             call_timeout: seconds("call_timeout", self.call_timeout, CALL_TIMEOUT)?,
         })
+    }
+
+    /// A project's server is always confined: a jailed command could have written the code it runs.
+    fn jail(&self, author: Author) -> Option<Permissions> {
+        let is_jailed = match author {
+            Author::Project => true,
+            Author::User => self.jail == Some(true),
+        };
+        (is_jailed && self.command.is_some()).then(|| Permissions {
+            profile: if self.write { Profile::WorkspaceWrite } else { Profile::ReadOnly },
+            network: if self.network { Network::Allowed } else { Network::Blocked },
+            ..Permissions::default()
+        })
+    }
+
+    /// Keys about the jail that change nothing where they stand.
+    fn without_effect(&self, name: &str, author: Author) -> Option<String> {
+        match author {
+            Author::Project if self.jail == Some(false) => Some(format!(
+                "`jail = false` of MCP server `{name}` is ignored: only the user's own configuration can say it"
+            )),
+            Author::User if (self.network || self.write) && self.jail != Some(true) => Some(format!(
+                "`network` and `write` of MCP server `{name}` have no effect without `jail = true`"
+            )),
+            Author::Project | Author::User => None,
+        }
     }
 
     fn launch(&self, around: &Surroundings<'_>) -> Result<Launch, String> {

@@ -13,4 +13,4 @@ pub mod server;
 
 pub use client::{Ground, Health, HealthRow, Servers, Voice, check, prefix};
 pub use error::McpError;
-pub use process::Reaper;
+pub use process::{NotStarted, Program, Reaper, Starter};

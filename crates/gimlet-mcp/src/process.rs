@@ -3,8 +3,8 @@
 //! has no time left and calls [`Reaper::kill_all`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +12,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStdin, ChildStdout};
+
+use crate::config::ServerConfig;
 
 /// How long a server may take to end by itself once its input is closed, and then once it was asked to.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -68,19 +70,51 @@ pub(crate) struct Process {
     reaper: Reaper,
 }
 
-/// What is started.
-pub(crate) struct Program<'a> {
-    pub(crate) command: &'a str,
-    pub(crate) args: &'a [String],
-    pub(crate) cwd: &'a Path,
+/// A program, ready to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// By its name or its path.
+    pub command: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Where it runs.
+    pub cwd: PathBuf,
     /// All of its variables.
-    pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub environment: BTreeMap<OsString, OsString>,
+}
+
+impl Program {
+    /// Fails if there is no such file, in the words of the system. What starts a program for us could not say it as well.
+    pub(crate) fn check(&self) -> std::io::Result<()> {
+        let is_path = self.command.as_encoded_bytes().contains(&b'/');
+        let folders = self.environment.get(OsStr::new("PATH")).cloned().unwrap_or_default();
+        let is_there = match is_path {
+            true => self.cwd.join(&self.command).exists(),
+            false => std::env::split_paths(&folders).any(|folder| folder.join(&self.command).is_file()),
+        };
+        if is_there { Ok(()) } else { Err(rustix::io::Errno::NOENT.into()) }
+    }
+}
+
+/// Why a server is not started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotStarted {
+    /// What is in the way.
+    pub reason: String,
+    /// What a person can do about it.
+    pub hint: String,
+}
+
+/// Decides how a server's process is started: in a jail, under a supervisor, or not at all.
+pub trait Starter: Send + Sync {
+    /// What is started in place of `program`. It is asked before every start, restarts included.
+    fn prepare(&self, server: &ServerConfig, program: Program) -> Result<Program, NotStarted>;
 }
 
 impl Process {
     /// Starts it.
     pub(crate) fn start(
-        program: Program<'_>,
+        program: Program,
         reaper: &Reaper,
         words: LastWords,
     ) -> std::io::Result<(Process, ChildStdout, ChildStdin)> {

@@ -11,8 +11,10 @@ use gimlet::cell::{CellEnd, CellEvent};
 use gimlet_python::protocol::{FromWorker, ToWorker, read_frame, write_frame};
 use gimlet_python::{Limits, Program, PythonConfig};
 
-const RUNNER: &str =
-    concat!(include_str!("../standins/_gimlet_errors.py"), include_str!("../../../docker/runner.py"));
+const RUNNER: &str = concat!(
+    include_str!("../standins/_gimlet_errors.py"),
+    include_str!("../../gimlet-sandbox/container/runner.py")
+);
 const BOOT: &str = "import sys; exec(compile(sys.argv.pop(1), '<gimlet>', 'exec'))";
 
 fn runner() -> PythonConfig {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -26,6 +27,11 @@ pub enum Attendance {
     Other(Arc<dyn Approver>),
 }
 
+/// How long between two looks at the inbox, where nothing changed.
+const PAUSE: Duration = Duration::from_millis(100);
+/// After so many pauses the inbox is read even if it seems unchanged.
+const LOOKS: u32 = 20;
+
 /// A question that waits, and the way back.
 struct Waiting {
     request: ApprovalRequest,
@@ -35,7 +41,7 @@ struct Waiting {
 /// Answers for one session.
 pub struct SessionApprover {
     approvals: Approvals,
-    mode: ApproveMode,
+    mode: Mutex<ApproveMode>,
     /// What a yes "for the session" is good for; a run that belongs to none is its own session.
     session: Option<String>,
     attendance: Attendance,
@@ -59,7 +65,7 @@ impl SessionApprover {
     ) -> Self {
         SessionApprover {
             approvals,
-            mode,
+            mode: Mutex::new(mode),
             session,
             attendance,
             waiting: Mutex::default(),
@@ -67,6 +73,16 @@ impl SessionApprover {
             ready: Mutex::default(),
             notify,
         }
+    }
+
+    /// What happens when an approval is needed.
+    pub fn mode(&self) -> ApproveMode {
+        *lock(&self.mode)
+    }
+
+    /// Changes what happens when an approval is needed.
+    pub fn set_mode(&self, mode: ApproveMode) {
+        *lock(&self.mode) = mode;
     }
 
     /// Has an answer ready for a question that will be asked again.
@@ -109,15 +125,27 @@ impl SessionApprover {
         }
         if let Some(decision) = self.take_ready(&request.id) {
             self.remember(&request, &decision, session)?;
+            // A question that was left open in the inbox waits for nobody any more.
+            self.approvals.settle(&request, decision.clone(), Timestamp::now())?;
             return Ok(decision);
         }
-        match (stricter(self.mode, request.asking), &self.attendance) {
+        match (stricter(self.mode(), request.asking), &self.attendance) {
             (ApproveMode::All, _) => Ok(Decision::Approve { scope: Scope::Once }),
             (ApproveMode::Never, _) => Ok(Decision::Deny { feedback: None }),
             (ApproveMode::Ask, Attendance::Person) => {
-                let decision = self.wait_for(&request).await;
-                self.remember(&request, &decision, session)?;
-                Ok(decision)
+                // Others find the question, too: whoever answers first, here or in another process, has answered it.
+                self.approvals.ask(&request, session, Timestamp::now())?;
+                tokio::select! {
+                    biased;
+                    decision = self.wait_for(&request) => match decision {
+                        // Whoever stops at a question leaves it open.
+                        Decision::Defer | Decision::Abort => Ok(decision),
+                        answer @ (Decision::Approve { .. } | Decision::Edit { .. } | Decision::Deny { .. }) => {
+                            self.approvals.settle(&request, answer, Timestamp::now())
+                        }
+                    },
+                    decision = self.answered_elsewhere(&request) => decision,
+                }
             }
             (ApproveMode::Ask, Attendance::Nobody | Attendance::Other(_)) => {
                 self.approvals.ask(&request, session, Timestamp::now())?;
@@ -136,6 +164,33 @@ impl SessionApprover {
         decided.await.unwrap_or(Decision::Abort)
     }
 
+    /// Waits for an answer that another process gives.
+    async fn answered_elsewhere(&self, request: &ApprovalRequest) -> Result<Decision, ApprovalsError> {
+        let mut seen = None;
+        let mut unseen = 0;
+        loop {
+            let stamp = self.approvals.stamp();
+            // A change in the same tick of the file system's clock shows no new time, so a look is taken anyway at times.
+            if stamp != seen || unseen >= LOOKS {
+                (seen, unseen) = (stamp, 0);
+                if let Some(decision) = self.approvals.decision(&request.id, &request.binding)? {
+                    return Ok(decision);
+                }
+            }
+            unseen += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits until a question waits no more: it was answered, here or elsewhere, or its run stopped.
+    pub async fn settled(&self, approval: &str) {
+        let mut changed = self.changed.subscribe();
+        while lock(&self.waiting).contains_key(approval) {
+            // The sender is part of this value, so it is there.
+            let _ = changed.changed().await;
+        }
+    }
+
     fn take_ready(&self, id: &str) -> Option<Decision> {
         lock(&self.ready).take_if(|(of, _)| of == id).map(|(_, decision)| decision)
     }
@@ -151,6 +206,7 @@ impl SessionApprover {
             Decision::Approve { scope: Scope::Session } => Reach::Session(session.to_owned()),
             Decision::Approve { scope: Scope::Always } => Reach::Always,
             Decision::Approve { scope: Scope::Once }
+            | Decision::Edit { .. }
             | Decision::Deny { .. }
             | Decision::Defer
             | Decision::Abort => return Ok(()),

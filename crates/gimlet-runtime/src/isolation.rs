@@ -62,7 +62,10 @@ impl Isolation {
         let permissions = Permissions { profile, ..Permissions::default() };
         Ok(match find(settings.process(), root, &settings.sandbox.jail) {
             Ok(found) => {
-                let runner = JailedRunner::new(config(root, settings, found)?, Arc::new(HostRunner));
+                let runner = JailedRunner::new(
+                    config(settings.process(), root, &settings.sandbox.jail, found)?,
+                    Arc::new(HostRunner),
+                );
                 let runner = Arc::new(runner);
                 let validator = validator(root, settings, Some(runner.clone()))?;
                 Isolation { runner, permissions, validator, unconfined: None, missing: None }
@@ -221,9 +224,27 @@ fn private(process: &Process) -> Vec<PathBuf> {
     user_home(process).into_iter().chain(own_files(process)).collect()
 }
 
-fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<JailConfig> {
+/// What starts MCP servers, and ends what they leave behind.
+pub(crate) fn supervisor(root: &Path) -> anyhow::Result<Program> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
-    let process = settings.process();
+    Ok(jail_helper(&own, root))
+}
+
+/// The jail of a project's MCP servers. Their caches are their own: what a command has left in its own must not be run with a
+/// server's rights.
+pub(crate) fn server_jail(
+    process: &Process,
+    root: &Path,
+    options: &JailOptions,
+) -> anyhow::Result<JailConfig> {
+    let found =
+        find(process, root, options).map_err(|why| UsageError::new(why.to_string()).hint(why.hint()))?;
+    let cache = cache(process, root, "servers");
+    Ok(JailConfig { cache, ..config(process, root, options, found)? })
+}
+
+fn config(process: &Process, root: &Path, options: &JailOptions, found: Found) -> anyhow::Result<JailConfig> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
     let policy = rules::policy(process, root)?;
     Ok(JailConfig {
         helper: jail_helper(&own, root),
@@ -232,8 +253,8 @@ fn config(root: &Path, settings: &Settings, found: Found) -> anyhow::Result<Jail
         hidden: own_files(process).into_iter().chain(jail::system_secrets().iter().cloned()).collect(),
         secrets: policy.added_secrets().to_vec(),
         public: policy.public_files().to_vec(),
-        cache: cache(process, root),
-        limits: limits(&settings.sandbox.jail),
+        cache: cache(process, root, "commands"),
+        limits: limits(options),
     })
 }
 
@@ -281,11 +302,11 @@ fn listed_home() -> Option<PathBuf> {
 }
 
 /// A folder of the project's own among the person's caches.
-fn cache(process: &Process, root: &Path) -> Option<PathBuf> {
+fn cache(process: &Process, root: &Path, of: &str) -> Option<PathBuf> {
     let caches = process.path("XDG_CACHE_HOME").filter(|path| path.is_absolute());
     let caches = caches.or_else(|| user_home(process).map(|home| home.join(".cache")))?;
     let name = gimlet::digest::digest(root.as_os_str().as_encoded_bytes());
-    Some(caches.join("gimlet").join("commands").join(name.get(..16)?))
+    Some(caches.join("gimlet").join(of).join(name.get(..16)?))
 }
 
 /// What child processes see of this process's environment.

@@ -9,11 +9,14 @@ use gimlet_mcp::config::{Author, Section, ServerConfig, Surroundings, read_json,
 use gimlet_mcp::{Ground, McpError, Reaper, Servers, Voice};
 
 use gimlet_config::{
-    Settings, Source, Standing, UsageError, leads_through_link, read_inside, read_small, shown,
+    CodeFile, Process, Settings, Source, Standing, UsageError, leads_through_link, read_inside, read_small,
+    shown,
 };
 
 use crate::isolation;
 use crate::notice::{Notice, Notify};
+use crate::server_code::{TrustedCode, code_of};
+use crate::server_start::ServerStarter;
 
 /// Files of a project in the format that other clients read, too.
 const PROJECT_FILES: &[&str] = &["mcp.json", ".mcp.json"];
@@ -23,6 +26,8 @@ const PROJECT_FILES: &[&str] = &["mcp.json", ".mcp.json"];
 pub struct Named {
     /// Those that may be started.
     pub servers: Vec<ServerConfig>,
+    /// What each server of the project may run of the project's files.
+    pub code: BTreeMap<String, TrustedCode>,
     /// Those that stay off until their file is trusted.
     pub inert: Vec<Inert>,
     /// What the user should know.
@@ -36,10 +41,29 @@ pub struct Inert {
     pub name: String,
     /// The file that names it.
     pub file: PathBuf,
+    /// The file of the project that it would run and that is not as it was trusted; none if `file` itself is not trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<PathBuf>,
 }
 
-/// All servers of the files named on the command line, the user's configuration and the project's, in this order; the
-/// first of a name counts.
+impl Inert {
+    /// Why it is off, in words.
+    pub fn why(&self) -> String {
+        let file = shown(&self.file);
+        match &self.changed {
+            Some(code) => format!("{} is not as it was when {file} was trusted", code.display()),
+            None => format!("{file} is not trusted"),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        format!("read it, then run: gimlet trust {}", shown(&self.file))
+    }
+}
+
+/// All servers of the files named on the command line, those that the starting program brings itself, the user's
+/// configuration and the project's, in this order; the first of a name counts.
 pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
     let mut named = Named::default();
     for file in files {
@@ -62,6 +86,9 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
             .into());
         }
         named.add(settings, file, &section(file, &bytes)?, author)?;
+    }
+    if let Some(section) = settings.given::<Section>("mcp")? {
+        named.add(settings, &settings.root.join("the starting program"), &section, Author::User)?;
     }
     for part in settings.section::<Section>("mcp")? {
         let path = part.source.path();
@@ -94,7 +121,7 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
 }
 
 /// A path with its `..` taken out by its text alone: the name as somebody wrote it, links not followed.
-fn without_dots(path: &Path) -> PathBuf {
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -130,13 +157,22 @@ impl Named {
             .map_err(|error| UsageError::new(format!("{}: {error}", shown(file))))?;
         self.warnings.extend(warnings);
         for server in servers {
+            let trusted = (author == Author::Project).then(|| TrustedCode {
+                file: file.to_owned(),
+                files: settings.trust().code(&settings.root, file).to_vec(),
+            });
             if self.servers.iter().any(|known| known.name == server.name) {
                 self.warnings.push(format!(
                     "MCP server `{}` of {} is left out: another file has one of that name",
                     server.name,
                     shown(file)
                 ));
+            } else if let Some(changed) =
+                trusted.as_ref().and_then(|trusted| trusted.changed(&server.launch, &settings.root))
+            {
+                self.inert.push(Inert { name: server.name, file: file.to_owned(), changed: Some(changed) });
             } else {
+                self.code.extend(trusted.map(|trusted| (server.name.clone(), trusted)));
                 self.servers.push(server);
             }
         }
@@ -144,24 +180,58 @@ impl Named {
     }
 
     fn leave_off(&mut self, file: &Path, section: &Section) {
-        let inert = section.keys().map(|name| Inert { name: name.clone(), file: file.to_owned() });
+        let inert =
+            section.keys().map(|name| Inert { name: name.clone(), file: file.to_owned(), changed: None });
         self.inert.extend(inert);
     }
 
     /// The files to trust before everything is on.
     pub fn untrusted(&self) -> BTreeSet<&Path> {
-        self.inert.iter().map(|inert| inert.file.as_path()).collect()
+        let unknown = self.inert.iter().filter(|inert| inert.changed.is_none());
+        unknown.map(|inert| inert.file.as_path()).collect()
     }
 }
 
-/// What servers are started with. They run outside of the jail, so none is looked for where a jailed command can write; one
-/// that is named with its path is taken from there.
-fn ground(settings: &Settings, reaper: &Reaper, voice: Voice) -> Ground {
+/// The files of a project that the servers of one of its files run, as they are now.
+pub fn code_behind(
+    process: &Process,
+    root: &Path,
+    file: &Path,
+    bytes: &[u8],
+) -> anyhow::Result<Vec<CodeFile>> {
+    // What has no servers has no code behind it either; what is broken is told by whoever uses it.
+    let Ok(section) = section(file, bytes) else { return Ok(Vec::new()) };
+    let around = Surroundings {
+        author: Author::Project,
+        base: file.parent().unwrap_or(Path::new(".")),
+        variable: &|name| process.var(name).map(str::to_owned),
+    };
+    let mut found = BTreeSet::new();
+    for (name, entry) in section {
+        // One whose variables are not set is not started, and asks again once they are.
+        if let Ok((servers, _)) = resolve(&Section::from([(name, entry)]), &around) {
+            for server in &servers {
+                found.extend(code_of(&server.launch, root)?);
+            }
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// What servers are started with. None is looked for where a jailed command can write; one that is named with its path is
+/// taken from there.
+fn ground(
+    settings: &Settings,
+    code: BTreeMap<String, TrustedCode>,
+    reaper: &Reaper,
+    voice: Voice,
+) -> anyhow::Result<Ground> {
+    let starter = Arc::new(ServerStarter::new(settings, code)?);
     let root = &settings.root;
     let environment = isolation::environment(settings.process()).outside(root);
     let environment: BTreeMap<_, _> =
         environment.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Ground { environment, cwd: root.clone(), reaper: reaper.clone(), voice }
+    Ok(Ground { environment, cwd: root.clone(), reaper: reaper.clone(), starter: Some(starter), voice })
 }
 
 /// Where what servers say goes.
@@ -199,7 +269,15 @@ pub(crate) async fn start(
             Voice::Direct(Arc::new(move |said: &str| notify(Notice::Server(said.to_owned()))))
         }
     };
-    let ground = ground(settings, reaper, voice);
+    for inert in named.inert.iter().filter(|inert| inert.changed.is_some()) {
+        notify(Notice::Warning(format!(
+            "MCP server `{}` is off: {} (hint: {})",
+            inert.name,
+            inert.why(),
+            inert.hint()
+        )));
+    }
+    let ground = ground(settings, named.code, reaper, voice)?;
     let servers = Servers::start(named.servers, &ground).await.map_err(usage)?;
     for warning in servers.warnings() {
         notify(Notice::Warning(warning.clone()));
@@ -214,9 +292,10 @@ fn usage(error: McpError) -> anyhow::Error {
 /// How the servers of the configuration are, side by side.
 pub async fn health(
     settings: &Settings,
-    servers: Vec<ServerConfig>,
+    named: &Named,
     reaper: &Reaper,
-) -> Vec<gimlet_mcp::HealthRow> {
-    let ground = ground(settings, reaper, Voice::Direct(Arc::new(|_: &str| {})));
-    futures_util::future::join_all(servers.into_iter().map(|server| gimlet_mcp::check(server, &ground))).await
+) -> anyhow::Result<Vec<gimlet_mcp::HealthRow>> {
+    let ground = ground(settings, named.code.clone(), reaper, Voice::Direct(Arc::new(|_: &str| {})))?;
+    let checks = named.servers.iter().map(|server| gimlet_mcp::check(server.clone(), &ground));
+    Ok(futures_util::future::join_all(checks).await)
 }

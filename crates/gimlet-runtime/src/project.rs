@@ -9,15 +9,18 @@ use gimlet::command::Confinement;
 use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
 use gimlet::guard::{Redactor, names_secret, password_in_url};
 use gimlet::guided::Guide;
+use gimlet::hook::Check;
 use gimlet::store::Store;
 use gimlet::tool::Tool;
 use gimlet_config::{Bounds, Home, Process, Settings, UsageError, secrets};
 use gimlet_policy::{CommandPolicy, Jail};
 use gimlet_tools::gate::Gate;
 use gimlet_tools::patch::{PatchEntry, Patches};
+use gimlet_tools::run_cmd::LooksOnly;
 use gimlet_tools::{Kit, Root, Rules};
 use tokio_util::sync::CancellationToken;
 
+use crate::extras::Extras;
 use crate::instructions::{self, Instructions};
 use crate::isolation::{self, Isolation};
 use crate::patches::PatchFile;
@@ -47,8 +50,10 @@ pub struct Project {
     gate_enabled: bool,
     /// What is remembered of the project, if the agent may use it.
     memory: Option<gimlet_memory::Kit>,
-    /// Tools of MCP servers.
+    /// Tools of MCP servers and of the embedding program.
     foreign: Vec<Arc<dyn Tool>>,
+    /// Checks of the embedding program.
+    checks: Vec<Arc<dyn Check>>,
 }
 
 impl Project {
@@ -90,6 +95,7 @@ impl Project {
             validator: isolation.validator.clone(),
             runner: isolation.runner.clone(),
             permissions: isolation.permissions,
+            looks_only: looks_only(process, path),
         };
         let foreign = Vec::new();
         Ok(Project {
@@ -103,6 +109,7 @@ impl Project {
             memory: None,
             bounds,
             foreign,
+            checks: Vec::new(),
         })
     }
 
@@ -119,6 +126,26 @@ impl Project {
     /// With the tools of servers that run already.
     pub fn with_foreign(self, foreign: Vec<Arc<dyn Tool>>) -> Project {
         Project { foreign, ..self }
+    }
+
+    /// With what an embedding program brings.
+    pub(crate) fn with_extras(mut self, extras: &Extras) -> Project {
+        self.foreign.extend(extras.tools.iter().cloned());
+        self.checks.clone_from(&extras.checks);
+        if let Some(buffers) = &extras.buffers {
+            self.kit.root = self.kit.root.with_buffers(buffers.clone());
+        }
+        self
+    }
+
+    /// Checks of the embedding program.
+    pub(crate) fn checks(&self) -> &[Arc<dyn Check>] {
+        &self.checks
+    }
+
+    /// Names of the tools that are not built in.
+    pub(crate) fn foreign_names(&self) -> Vec<String> {
+        self.foreign.iter().map(|tool| tool.spec().name.clone()).collect()
     }
 
     /// All tools: the built-in ones, those of the memory, then those of MCP servers.
@@ -179,11 +206,7 @@ impl Project {
 
     /// What commands are judged against here.
     pub fn command_context(&self, jail: Jail) -> gimlet_policy::Context {
-        gimlet_policy::Context {
-            home: self.process.path("HOME"),
-            gimlet_home: self.process.home().map(Home::path).map(Path::to_owned),
-            ..gimlet_policy::Context::new(&self.path, jail)
-        }
+        command_context(&self.process, &self.path, jail)
     }
 
     /// What the project's file for agents says.
@@ -238,6 +261,21 @@ impl Project {
     pub fn take_up_patches(&self, entries: impl IntoIterator<Item = PatchEntry>) {
         self.kit.patches.rebuild(entries);
     }
+}
+
+fn command_context(process: &Process, root: &Path, jail: Jail) -> gimlet_policy::Context {
+    gimlet_policy::Context {
+        home: process.path("HOME"),
+        gimlet_home: process.home().map(Home::path).map(Path::to_owned),
+        ..gimlet_policy::Context::new(root, jail)
+    }
+}
+
+/// Which commands need no permission beyond those that every command has. By the shipped rules alone: a user who allows `git
+/// commit` has not said that it writes nothing.
+fn looks_only(process: &Process, root: &Path) -> LooksOnly {
+    let (policy, context) = (gimlet_policy::Policy::builtin(), command_context(process, root, Jail::Active));
+    Arc::new(move |command: &str| policy.check(command, &context).verdict == Verdict::Allow)
 }
 
 /// Asks before files change, other machines are talked to, or something opaque happens. Commands have a policy of their

@@ -14,6 +14,7 @@ use gimlet_store::{Approvals, FileStore};
 use tokio::sync::Mutex;
 
 use crate::approver::Attendance;
+use crate::extras::Extras;
 use crate::isolation;
 use crate::mcp::{self, ServerSpeech};
 use crate::notice::{Notice, Notify, silent};
@@ -62,8 +63,8 @@ pub struct Runtime {
     shared: Arc<Shared>,
 }
 
-/// What names MCP servers: a project's folder, and files beside its configuration.
-type NamedBy = (PathBuf, Vec<PathBuf>);
+/// What names MCP servers: a project's folder, files beside its configuration, and tables of the starting program.
+type NamedBy = (PathBuf, Vec<PathBuf>, Option<String>);
 
 struct Shared {
     config: Config,
@@ -99,12 +100,22 @@ impl Runtime {
 
     /// The same where questions can be answered.
     pub async fn begin_attended(&self, options: Options, attendance: Attendance) -> anyhow::Result<Session> {
-        Session::begin(self.clone(), options, attendance).await
+        Session::begin(self.clone(), options, attendance, Extras::default()).await
     }
 
     /// Begins a new conversation, whatever the session's name stands for so far.
     pub async fn begin_anew(&self, options: Options, attendance: Attendance) -> anyhow::Result<Session> {
-        Session::fresh(self.clone(), options, attendance).await
+        Session::fresh(self.clone(), options, attendance, Extras::default()).await
+    }
+
+    /// Begins a new conversation with what the embedding program brings.
+    pub async fn begin_with(
+        &self,
+        options: Options,
+        attendance: Attendance,
+        extras: Extras,
+    ) -> anyhow::Result<Session> {
+        Session::fresh(self.clone(), options, attendance, extras).await
     }
 
     /// Takes up a run. Questions suspend it.
@@ -119,7 +130,18 @@ impl Runtime {
         options: Options,
         attendance: Attendance,
     ) -> anyhow::Result<Session> {
-        Session::take_up(self.clone(), run.clone(), options, attendance).await
+        Session::take_up(self.clone(), run.clone(), options, attendance, Extras::default()).await
+    }
+
+    /// The same with what the embedding program brings.
+    pub async fn reopen_with(
+        &self,
+        run: &RunId,
+        options: Options,
+        attendance: Attendance,
+        extras: Extras,
+    ) -> anyhow::Result<Session> {
+        Session::take_up(self.clone(), run.clone(), options, attendance, extras).await
     }
 
     /// Ends everything that was started: servers and containers. Sessions that are at work are not waited for.
@@ -162,7 +184,7 @@ impl Runtime {
         files: &[PathBuf],
     ) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
         let mut servers = self.shared.servers.lock().await;
-        let named = (settings.root.clone(), files.to_vec());
+        let named = named_by(settings, files)?;
         if let Some(known) = servers.get(&named) {
             return Ok(known.tools());
         }
@@ -171,6 +193,15 @@ impl Runtime {
         let tools = started.tools();
         servers.insert(named, started);
         Ok(tools)
+    }
+
+    /// Ends the MCP servers that were started for these settings and files, when no session needs them any more.
+    pub async fn end_servers(&self, settings: &Settings, files: &[PathBuf]) -> anyhow::Result<()> {
+        let ended = self.shared.servers.lock().await.remove(&named_by(settings, files)?);
+        if let Some(servers) = ended {
+            servers.close().await;
+        }
+        Ok(())
     }
 
     /// The run that a session's name stands for.
@@ -231,4 +262,9 @@ impl Runtime {
     pub(crate) fn notifier(&self) -> &Notify {
         &self.shared.config.notify
     }
+}
+
+fn named_by(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<NamedBy> {
+    let given = settings.given::<serde_json::Value>("mcp")?.map(|tables| tables.to_string());
+    Ok((settings.root.clone(), files.to_vec(), given))
 }

@@ -14,7 +14,7 @@ use gimlet::state::{State, Stop};
 use gimlet::store::Store;
 use gimlet::tool::ToolSpec;
 use gimlet::{Agent, Ending, Env, Run};
-use gimlet_config::options::Options;
+use gimlet_config::options::{ApproveMode, Options};
 use gimlet_config::{Settings, UsageError};
 use gimlet_store::Repair;
 use tokio::sync::OwnedMutexGuard;
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approver::{Attendance, SessionApprover};
 use crate::continuing::{append, as_begun, further, last_root, open_question, run_folder};
+use crate::extras::{Extras, Reserved};
 use crate::notice::Notice;
 use crate::patches::PatchFile;
 use crate::project::Project;
@@ -62,10 +63,20 @@ struct Inner {
     action: ActionFormat,
     /// Changes to what code may import.
     imports: Vec<String>,
+    /// The id that the run is to have.
+    reserved: Option<RunId>,
     approver: Arc<SessionApprover>,
     /// Held by the turn that is under way.
     work: Arc<tokio::sync::Mutex<Work>>,
     live: Mutex<Live>,
+}
+
+/// Whether a session has a run already.
+enum Begun {
+    /// It has this one.
+    Run(RunId),
+    /// It has none; its first task may have an id to go by.
+    Not(Option<RunId>),
 }
 
 /// What a turn needs to itself.
@@ -122,29 +133,31 @@ impl Session {
         runtime: Runtime,
         options: Options,
         attendance: Attendance,
+        extras: Extras,
     ) -> anyhow::Result<Session> {
         if let Some(id) = options.session.as_deref().map(|name| runtime.named(name)).transpose()?.flatten()
             && runtime.store().log_path(&id).exists()
         {
-            return Session::take_up(runtime, id, options, attendance).await;
+            return Session::take_up(runtime, id, options, attendance, extras).await;
         }
-        Session::fresh(runtime, options, attendance).await
+        Session::fresh(runtime, options, attendance, extras).await
     }
 
     pub(crate) async fn fresh(
         runtime: Runtime,
         options: Options,
         attendance: Attendance,
+        extras: Extras,
     ) -> anyhow::Result<Session> {
         let settings = runtime.settings(&options)?;
         runtime.tell_settings(&settings, &options)?;
         let foreign = runtime.server_tools(&settings, &options.mcp_files).await?;
-        let project = Project::open(&settings)?.with_foreign(foreign);
+        let project = Project::open(&settings)?.with_foreign(foreign).with_extras(&extras);
         let ready = team::fresh(&project, &settings, &options).await?;
         if let Some(why) = &ready.why {
             runtime.notify(Notice::Detail(format!("using {}: {why}", ready.model)));
         }
-        Ok(Session::new(runtime, options, settings, project, ready, None, attendance))
+        Ok(Session::new(runtime, options, settings, project, ready, Begun::Not(extras.id), attendance))
     }
 
     pub(crate) async fn take_up(
@@ -152,6 +165,7 @@ impl Session {
         id: RunId,
         mut options: Options,
         attendance: Attendance,
+        extras: Extras,
     ) -> anyhow::Result<Session> {
         let store = runtime.store().clone();
         // Taking the run's lock also mends what a crash left behind.
@@ -171,7 +185,7 @@ impl Session {
         let settings = runtime.settings(&options)?;
         runtime.tell_settings(&settings, &options)?;
         let foreign = runtime.server_tools(&settings, &options.mcp_files).await?;
-        let project = Project::open(&settings)?.with_foreign(foreign);
+        let project = Project::open(&settings)?.with_foreign(foreign).with_extras(&extras);
         let ready =
             team::as_before(&project, &settings, &options, &state, started, runtime.notifier()).await?;
         let folder = run_folder(&store, &id);
@@ -179,7 +193,7 @@ impl Session {
             PatchFile::entries(&folder).with_context(|| format!("cannot read the patches of run {id}"))?,
         );
         project.keep_patches_in(&folder);
-        Ok(Session::new(runtime, options, settings, project, ready, Some(id), attendance))
+        Ok(Session::new(runtime, options, settings, project, ready, Begun::Run(id), attendance))
     }
 
     fn new(
@@ -188,9 +202,13 @@ impl Session {
         settings: Settings,
         project: Project,
         ready: Ready,
-        run: Option<RunId>,
+        begun: Begun,
         attendance: Attendance,
     ) -> Session {
+        let (run, reserved) = match begun {
+            Begun::Run(run) => (Some(run), None),
+            Begun::Not(reserved) => (None, reserved),
+        };
         let Ready { team, agent, action, imports, model, asked_as, why: _ } = ready;
         let approver = SessionApprover::new(
             runtime.approvals().clone(),
@@ -209,6 +227,7 @@ impl Session {
             team,
             action,
             imports,
+            reserved,
             approver: Arc::new(approver),
             work: Arc::new(tokio::sync::Mutex::new(work)),
             live: Mutex::new(Live { model, asked_as, agent, run, handle: None, cancel }),
@@ -250,7 +269,11 @@ impl Session {
     ) -> anyhow::Result<Run> {
         let Inner { options, settings, project, team, runtime, .. } = &*self.inner;
         let Some(id) = self.id() else {
-            let run = Run::start(work.agent.clone(), text, self.env(cancel, None)?).await?;
+            let mut env = self.env(cancel, None)?;
+            if let Some(id) = &self.inner.reserved {
+                env.ids = Arc::new(Reserved(id.clone()));
+            }
+            let run = Run::start(work.agent.clone(), text, env).await?;
             project.keep_patches_in(&run_folder(runtime.store(), run.id()));
             if let Some(name) = &options.session {
                 runtime.name(name, run.id())?;
@@ -317,9 +340,34 @@ impl Session {
         self.live().cancel.cancel();
     }
 
+    /// Whether a turn is under way.
+    pub fn is_working(&self) -> bool {
+        self.inner.work.try_lock().is_err()
+    }
+
+    /// Waits until no turn is under way.
+    pub async fn rest(&self) {
+        drop(self.inner.work.lock().await);
+    }
+
+    /// The context window of the model in tokens, where that is known.
+    pub fn window(&self) -> Option<u32> {
+        self.live().agent.window()
+    }
+
     /// Whether the turn was stopped.
     pub fn is_cancelled(&self) -> bool {
         self.live().cancel.is_cancelled()
+    }
+
+    /// What happens from here on when an approval is needed.
+    pub fn set_approve(&self, mode: ApproveMode) {
+        self.inner.approver.set_mode(mode);
+    }
+
+    /// What happens when an approval is needed.
+    pub fn approve(&self) -> ApproveMode {
+        self.inner.approver.mode()
     }
 
     /// The questions that wait for an answer while a turn is under way.
@@ -330,6 +378,11 @@ impl Session {
     /// Waits until a question waits, and returns the first one.
     pub async fn asked(&self) -> ApprovalRequest {
         self.inner.approver.asked().await
+    }
+
+    /// Waits until a question waits no more: it was answered, here or in another process, or its run stopped.
+    pub async fn settled(&self, approval: &str) {
+        self.inner.approver.settled(approval).await;
     }
 
     /// Answers a question. Says whether it waited.

@@ -53,6 +53,12 @@ pub enum ApprovalsError {
     /// The answer has been acted on.
     #[error("question `{0}` has been answered and the answer was used")]
     Used(String),
+    /// Somebody else answered first.
+    #[error("question `{0}` has been answered already")]
+    Answered(String),
+    /// What was shown is not what is asked.
+    #[error("question `{0}` asks for something else than what was shown")]
+    OtherBinding(String),
     /// A later version of the program wrote the file.
     #[error("{path} is of version {found}, later than this program knows")]
     Newer {
@@ -182,27 +188,60 @@ impl Approvals {
                 return Err(ApprovalsError::Used(id.into()).into());
             }
             change.execute("DELETE FROM grants WHERE question = ?1", [id])?;
-            let answer = match decision {
-                Decision::Defer => None,
-                Decision::Approve { .. } | Decision::Deny { .. } | Decision::Abort => {
-                    Some(to_json(decision)?)
-                }
-            };
-            let decided = answer.is_some().then(|| now.to_string());
-            change.execute(
-                "UPDATE questions SET decision = ?2, decided = ?3 WHERE id = ?1",
-                params![id, answer, decided],
-            )?;
-            let reach = match decision {
-                Decision::Approve { scope: Scope::Session } => Reach::Session(row.session),
-                Decision::Approve { scope: Scope::Always } => Reach::Always,
-                Decision::Approve { scope: Scope::Once }
-                | Decision::Deny { .. }
-                | Decision::Defer
-                | Decision::Abort => return Ok(()),
-            };
-            add_grant(change, &row.request, &reach, Some(id), now)
+            write_answer(change, id, decision, 0, now)?;
+            keep_wider(change, &row, id, decision, now)
         })
+    }
+
+    /// Answers a question that nobody has answered, provided it asks for exactly what was shown.
+    pub fn answer(
+        &self,
+        id: &str,
+        binding: &str,
+        decision: &Decision,
+        now: Timestamp,
+    ) -> Result<(), ApprovalsError> {
+        self.change(|change| {
+            let row = stored(change, id)?.ok_or_else(|| ApprovalsError::NoSuchQuestion(id.into()))?;
+            if row.used || row.decision.is_some() {
+                return Err(ApprovalsError::Answered(id.into()).into());
+            }
+            if row.binding != binding {
+                return Err(ApprovalsError::OtherBinding(id.into()).into());
+            }
+            write_answer(change, id, decision, 0, now)?;
+            keep_wider(change, &row, id, decision, now)
+        })
+    }
+
+    /// Records the answer that the asking process was given itself, and returns the answer that counts: this one, or
+    /// one that was given elsewhere before. Either is used up.
+    pub fn settle(
+        &self,
+        request: &ApprovalRequest,
+        decision: Decision,
+        now: Timestamp,
+    ) -> Result<Decision, ApprovalsError> {
+        let id = &request.id;
+        self.change(|change| {
+            let Some(row) = stored(change, id)?.filter(|row| row.binding == request.binding && !row.used)
+            else {
+                return Ok(decision);
+            };
+            if let Some(earlier) = row.decision {
+                change.execute("UPDATE questions SET used = 1 WHERE id = ?1", [id])?;
+                return Ok(earlier);
+            }
+            write_answer(change, id, &decision, 1, now)?;
+            keep_wider(change, &row, id, &decision, now)?;
+            Ok(decision)
+        })
+    }
+
+    /// Changes with every change of the file; cheap to look at.
+    pub fn stamp(&self) -> Option<(std::time::SystemTime, u64)> {
+        let data = std::fs::metadata(&self.path).ok()?;
+        Some((data.modified().ok()?, data.len()))
     }
 
     /// The answer to a question, provided it was given for exactly this binding. It is handed out once: should the run
@@ -359,6 +398,48 @@ fn stored(file: &Connection, id: &str) -> Result<Option<Stored>, rusqlite::Error
         },
     )
     .optional()
+}
+
+/// Writes the answer to a question; `Defer` takes it back.
+fn write_answer(
+    file: &Connection,
+    id: &str,
+    decision: &Decision,
+    used: u8,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let answer = match decision {
+        Decision::Defer => None,
+        Decision::Approve { .. } | Decision::Edit { .. } | Decision::Deny { .. } | Decision::Abort => {
+            Some(to_json(decision)?)
+        }
+    };
+    let decided = answer.is_some().then(|| now.to_string());
+    file.execute(
+        "UPDATE questions SET decision = ?2, decided = ?3, used = ?4 WHERE id = ?1",
+        params![id, answer, decided, used],
+    )?;
+    Ok(())
+}
+
+/// Keeps a yes that reaches further than its question.
+fn keep_wider(
+    file: &Connection,
+    row: &Stored,
+    id: &str,
+    decision: &Decision,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let reach = match decision {
+        Decision::Approve { scope: Scope::Session } => Reach::Session(row.session.clone()),
+        Decision::Approve { scope: Scope::Always } => Reach::Always,
+        Decision::Approve { scope: Scope::Once }
+        | Decision::Edit { .. }
+        | Decision::Deny { .. }
+        | Decision::Defer
+        | Decision::Abort => return Ok(()),
+    };
+    add_grant(file, &row.request, &reach, Some(id), now)
 }
 
 /// Keeps a grant that is already there, with the question it came from.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::code;
-use crate::patch::{PatchEntry, Patches, Stage, Undo, is_written, write_changes};
+use crate::patch::{PatchEntry, Patches, Proposal, Stage, Undo, is_written, propose_diff, write_changes};
 use crate::propose_patch_unified::{check, manner};
 use crate::root::Root;
 
@@ -30,7 +30,21 @@ pub struct ApplyPatch {
 pub struct Input {
     /// The id that propose_patch returned.
     pub patch_id: String,
+    /// The patch that a person made of the proposed one; it is applied instead.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub edited_diff: Option<String>,
 }
+
+impl Input {
+    /// A proposed patch as it is.
+    pub fn of(patch_id: impl Into<String>) -> Self {
+        Input { patch_id: patch_id.into(), edited_diff: None }
+    }
+}
+
+/// The argument of the tools here that takes a person's patch.
+pub(crate) const EDITED: &str = "edited_diff";
 
 /// The result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -49,6 +63,17 @@ pub struct Output {
     pub validated_by: String,
 }
 
+impl ApplyPatch {
+    /// The patch to apply: the proposed one, or what a person made of it.
+    fn patch(&self, input: &Input) -> Result<Proposal, ToolError> {
+        let proposed = self.patches.get(&input.patch_id)?;
+        match &input.edited_diff {
+            None => Ok(proposed),
+            Some(diff) => propose_diff(&self.root, &proposed.intent, diff),
+        }
+    }
+}
+
 impl TypedTool for ApplyPatch {
     const NAME: &'static str = "apply_patch";
     type Input = Input;
@@ -59,7 +84,7 @@ impl TypedTool for ApplyPatch {
     }
 
     fn effects(&self, input: &Input) -> Result<Vec<Effect>, ToolError> {
-        let patch = self.patches.get(&input.patch_id)?;
+        let patch = self.patch(input)?;
         for path in patch.paths() {
             self.root.resolve_for_writing(&path)?;
         }
@@ -67,12 +92,32 @@ impl TypedTool for ApplyPatch {
     }
 
     fn preview(&self, input: &Input) -> Option<String> {
-        Some(self.patches.get(&input.patch_id).ok()?.diff)
+        Some(self.patch(input).ok()?.diff)
     }
 
-    async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
+    fn patch_argument(&self) -> Option<&'static str> {
+        Some(EDITED)
+    }
+
+    async fn run(&self, mut input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
+        if input.edited_diff.is_some() {
+            let edited = self.patch(&input)?;
+            unchanged(&edited, cx)?;
+            input = Input::of(&edited.id);
+            self.patches.step(PatchEntry::Proposed(edited)).await?;
+        }
         apply(&self.root, &self.patches, self.validator.as_ref(), &input, &cx.cancel).await
     }
+}
+
+/// Makes sure that a patch still does what was approved.
+pub(crate) fn unchanged(patch: &Proposal, cx: &ToolCx) -> Result<(), ToolError> {
+    if patch.effects() == cx.effects() {
+        return Ok(());
+    }
+    let path = patch.file_path();
+    let message = format!("{path} has changed since this edit was shown: nothing was written");
+    Err(ToolError::failed(code::PATCH_APPLY_FAILED, message).with("path", path))
 }
 
 /// Applies a patch: all its files or none, and only if they are as they were when it was proposed. What is needed to

@@ -9,10 +9,10 @@ use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::apply_patch::{self, Output, apply};
+use crate::apply_patch::{self, EDITED, Output, apply, unchanged};
 use crate::blocking::blocking;
 use crate::code;
-use crate::patch::{PatchEntry, Patches, Proposal, propose_texts, text_of};
+use crate::patch::{PatchEntry, Patches, Proposal, propose_diff, propose_texts, text_of};
 use crate::propose_patch_unified::manner;
 use crate::root::Root;
 
@@ -36,6 +36,10 @@ pub struct Input {
     pub old_text: String,
     /// The lines to put in their place, or all lines of the file.
     pub new_text: String,
+    /// The patch that a person made of this edit; it is applied instead.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub edited_diff: Option<String>,
 }
 
 /// Most lines and characters of a file that may be replaced without saying which lines: of more, a small model forgets some.
@@ -48,6 +52,9 @@ fn is_short(text: &str) -> bool {
 impl EditFile {
     fn proposal(&self, input: &Input) -> Result<Proposal, ToolError> {
         let intent = format!("Edit {}", input.path);
+        if let Some(diff) = &input.edited_diff {
+            return propose_diff(&self.root, &intent, diff);
+        }
         let is_whole = input.old_text.trim().is_empty() && !input.new_text.trim().is_empty();
         let before = if is_whole { text_of(&self.root, &input.path)? } else { None };
         let whole = before.filter(|text| is_short(text));
@@ -83,17 +90,17 @@ impl TypedTool for EditFile {
         Some(self.proposal(input).ok()?.diff)
     }
 
+    fn patch_argument(&self) -> Option<&'static str> {
+        Some(EDITED)
+    }
+
     async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
         let tool = self.clone();
         let proposal = blocking(&cx.cancel, move |_| tool.proposal(&input)).await?;
-        if proposal.effects() != cx.effects() {
-            let path = proposal.file_path();
-            let message = format!("{path} has changed since this edit was shown: nothing was written");
-            return Err(ToolError::failed(code::PATCH_APPLY_FAILED, message).with("path", path));
-        }
+        unchanged(&proposal, cx)?;
         let patch_id = proposal.id.clone();
         self.patches.step(PatchEntry::Proposed(proposal)).await?;
-        let input = apply_patch::Input { patch_id };
+        let input = apply_patch::Input::of(patch_id);
         apply(&self.root, &self.patches, self.validator.as_ref(), &input, &cx.cancel).await
     }
 }

@@ -24,7 +24,7 @@ use crate::read_file_snippet::ReadFileSnippet;
 use crate::repo_info::RepoInfo;
 use crate::rg_search::RgSearch;
 use crate::root::Root;
-use crate::run_cmd::{RunCmd, Shell};
+use crate::run_cmd::{LooksOnly, RunCmd, Shell};
 use crate::run_tests::RunTests;
 use crate::search_code::SearchCode;
 use crate::show_patch::ShowPatch;
@@ -49,6 +49,8 @@ pub struct Kit {
     pub runner: Arc<dyn CommandRunner>,
     /// What commands may touch unasked.
     pub permissions: Permissions,
+    /// Which commands need nothing beyond that.
+    pub looks_only: LooksOnly,
 }
 
 impl Kit {
@@ -80,6 +82,7 @@ impl Kit {
             environment: self.environment.clone(),
             runner: self.runner.clone(),
             permissions: self.permissions,
+            looks_only: self.looks_only.clone(),
         };
         vec![
             tool(ProposePatchUnified {

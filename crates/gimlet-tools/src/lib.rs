@@ -39,4 +39,4 @@ mod query;
 mod walk;
 
 pub use kit::Kit;
-pub use root::{Root, Rules};
+pub use root::{Buffers, Root, Rules};

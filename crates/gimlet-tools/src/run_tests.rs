@@ -199,6 +199,7 @@ mod tests {
             environment: gimlet::command::Environment::allowed(Vec::<(String, String)>::new()),
             runner: Arc::new(crate::command::HostRunner),
             permissions: gimlet::command::Permissions::default(),
+            looks_only: Arc::new(|_| false),
         };
         let tool = RunTests::new(shell);
         let input = Input { test_cmd: None, timeout: 1, permissions: Vec::new() };

@@ -10,10 +10,10 @@ use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::apply_patch::{self, apply};
+use crate::apply_patch::{self, EDITED, apply};
 use crate::blocking::blocking;
 use crate::code;
-use crate::patch::{PatchEntry, Patches, Proposal, propose_files, text_of};
+use crate::patch::{PatchEntry, Patches, Proposal, propose_diff, propose_files, text_of};
 use crate::propose_patch_unified::manner;
 use crate::root::Root;
 
@@ -38,6 +38,10 @@ pub struct Input {
     pub intent: String,
     /// The files.
     pub files: Vec<FileText>,
+    /// The patch that a person made of this edit; it is applied instead.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub edited_diff: Option<String>,
 }
 
 /// A file as it shall be.
@@ -70,6 +74,9 @@ pub struct Output {
 impl WriteFiles {
     /// The change; none if all files have their texts already.
     fn proposal(&self, input: &Input) -> Result<Option<Proposal>, ToolError> {
+        if let Some(diff) = &input.edited_diff {
+            return propose_diff(&self.root, &input.intent, diff).map(Some);
+        }
         let mut files = Vec::new();
         for file in &input.files {
             let now = text_of(&self.root, &file.path)?;
@@ -106,6 +113,10 @@ impl TypedTool for WriteFiles {
         Some(self.proposal(input).ok()??.diff)
     }
 
+    fn patch_argument(&self) -> Option<&'static str> {
+        Some(EDITED)
+    }
+
     async fn run(&self, input: Input, cx: &ToolCx) -> Result<Output, ToolError> {
         let tool = self.clone();
         let proposal = blocking(&cx.cancel, move |_| tool.proposal(&input)).await?;
@@ -123,7 +134,7 @@ impl TypedTool for WriteFiles {
         }
         let (patch_id, diff) = (proposal.id.clone(), proposal.diff.chars().take(DIFF_CHARS).collect());
         self.patches.step(PatchEntry::Proposed(proposal)).await?;
-        let input = apply_patch::Input { patch_id: patch_id.clone() };
+        let input = apply_patch::Input::of(&patch_id);
         let applied = apply(&self.root, &self.patches, self.validator.as_ref(), &input, &cx.cancel).await?;
         Ok(Output { ok: true, files_changed: applied.files_changed, patch_id, diff })
     }

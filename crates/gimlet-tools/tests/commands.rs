@@ -20,6 +20,7 @@ fn shell() -> (tempfile::TempDir, Shell) {
         environment: Environment::allowed(given),
         runner: Arc::new(HostRunner),
         permissions: Permissions::default(),
+        looks_only: Arc::new(|_| false),
     };
     (temp, shell)
 }

@@ -108,6 +108,7 @@ impl Trap {
             validator: Arc::new(ScratchValidator { environment: environment.clone() }),
             runner: Arc::new(HostRunner),
             permissions: Permissions::default(),
+            looks_only: Arc::new(|_| false),
             environment,
         }
     }

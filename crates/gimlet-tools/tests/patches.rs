@@ -159,7 +159,7 @@ impl Project {
     }
 
     async fn apply(&self, id: &str) -> Result<apply_patch::Output, ToolError> {
-        let input = apply_patch::Input { patch_id: id.into() };
+        let input = apply_patch::Input::of(id);
         apply_patch::apply(&self.root, &self.patches, &validator(), &input, &CancellationToken::new()).await
     }
 
@@ -191,7 +191,7 @@ async fn a_patch_is_proposed_shown_applied_and_undone() {
         shown.diff,
         "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n"
     );
-    let input = apply_patch::Input { patch_id: proposed.patch_id.clone() };
+    let input = apply_patch::Input::of(&proposed.patch_id);
     assert_eq!(project.tool().preview(&input), Some(shown.diff));
     let digest = Some(gimlet::digest::digest(b"x = 1\ny = 3\n"));
     assert_eq!(project.tool().effects(&input).unwrap(), [Effect::Write { path: "a.py".into(), digest }]);

@@ -21,6 +21,7 @@ fn kit() -> (tempfile::TempDir, Kit) {
         validator: Arc::new(ScratchValidator { environment: Environment::default() }),
         runner: Arc::new(HostRunner),
         permissions: Permissions::default(),
+        looks_only: Arc::new(|_| false),
     };
     (temp, kit)
 }

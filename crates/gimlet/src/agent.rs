@@ -124,6 +124,11 @@ impl Agent {
         &self.name
     }
 
+    /// The context window of its model in tokens, where that is known.
+    pub fn window(&self) -> Option<u32> {
+        self.model.window().map(|window| window.tokens)
+    }
+
     /// Its tools.
     pub fn toolbox(&self) -> &Arc<Toolbox> {
         &self.toolbox

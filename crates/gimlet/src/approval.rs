@@ -39,6 +39,9 @@ pub struct ApprovalRequest {
     /// What to look at before deciding, such as a diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+    /// Whether the preview is a patch that may be changed before it is approved.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub editable: bool,
 }
 
 impl ApprovalRequest {
@@ -90,6 +93,11 @@ pub enum Decision {
     Approve {
         /// How far the yes reaches.
         scope: Scope,
+    },
+    /// Yes to another patch: what the person made of the one that was shown. It is approved once, and nothing else is.
+    Edit {
+        /// The patch as a unified diff.
+        patch: String,
     },
     /// No; the model reads the feedback.
     Deny {

@@ -7,6 +7,20 @@ pub fn digest(bytes: &[u8]) -> String {
     hex(&hmac_sha256::Hash::hash(bytes))
 }
 
+/// Hex SHA-256 of everything a reader has, however much that is.
+pub fn digest_reader(mut reader: impl std::io::Read) -> std::io::Result<String> {
+    let mut hash = hmac_sha256::Hash::new();
+    let mut chunk = vec![0u8; 64 * 1024];
+    loop {
+        match reader.read(&mut chunk) {
+            Ok(0) => return Ok(hex(&hash.finalize())),
+            Ok(read) => hash.update(&chunk[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Hex SHA-256 of a JSON value with its keys sorted.
 pub fn digest_json(value: &Value) -> String {
     let mut canonical = String::new();

@@ -496,6 +496,9 @@ pub struct ModelMessage {
     /// The final answer it gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// The final answer as a value, where it was given as one that is no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
     /// Why nothing of it could be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -642,7 +645,7 @@ pub enum Suspension {
 pub struct Finished {
     /// The answer as text.
     pub answer: String,
-    /// The answer as a value, when code gave one that is no text.
+    /// The answer as a value, when it was given as one that is no text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// How it came to an end.

@@ -110,6 +110,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// The arguments for a patch in place of the one that the preview shows; none where no patch can take its place.
+    fn with_patch(&self, _args: &Value, _patch: &str) -> Option<Value> {
+        None
+    }
+
     /// A shorter name it answers to as well, where no other tool has or claims it.
     fn alias(&self) -> Option<&str> {
         None
@@ -141,6 +146,11 @@ pub trait TypedTool: Send + Sync + 'static {
 
     /// What a person should see before agreeing.
     fn preview(&self, _input: &Self::Input) -> Option<String> {
+        None
+    }
+
+    /// The argument that takes a patch in place of the one that the preview shows; the model does not know it.
+    fn patch_argument(&self) -> Option<&'static str> {
         None
     }
 
@@ -214,6 +224,12 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn preview(&self, args: &Value) -> Option<String> {
         self.tool.preview(&self.input(args).ok()?)
+    }
+
+    fn with_patch(&self, args: &Value, patch: &str) -> Option<Value> {
+        let mut args = args.clone();
+        args.as_object_mut()?.insert(self.tool.patch_argument()?.to_owned(), patch.into());
+        Some(args)
     }
 
     fn call<'a>(

@@ -9,6 +9,7 @@ mod repo;
 mod run;
 mod runs;
 mod sandbox;
+mod serve;
 mod setup;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use gimlet_runtime::options::Choice;
 pub(crate) use eval::EvalArgs;
 pub(crate) use memory::{MemoryCommand, Remembered};
 pub(crate) use parts::{
-    AgentsCommand, McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand,
+    AcpArgs, AgentsCommand, McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand,
 };
 pub(crate) use repo::RepoCommand;
 pub(crate) use run::{
@@ -32,6 +33,7 @@ pub(crate) use runs::{
     ApprovalsArgs, ApprovalsCommand, ApproveArgs, DenyArgs, ExportFormat, RunsCommand, RunsListArgs, UndoArgs,
 };
 pub(crate) use sandbox::{JailArgs, SandboxArgs, SandboxCommand};
+pub(crate) use serve::ServeArgs;
 pub(crate) use setup::{ConfigCommand, DoctorArgs, PolicyCommand, TrustArgs};
 
 /// A coding agent for small local models: give it a task in a repository.
@@ -141,6 +143,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         mcp: McpArgs,
     },
+    /// Be the agent of an editor or a program, over the Agent Client Protocol on standard input and output.
+    Acp(Box<AcpArgs>),
     /// Look at what is remembered of the project, take it elsewhere, or forget it.
     Memory {
         #[command(subcommand)]
@@ -188,6 +192,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         root: RootArgs,
     },
+    /// Serve the page and the HTTP interface on this machine.
+    Serve(ServeArgs),
     /// Trust a project's file as it is now.
     Trust(TrustArgs),
     /// Check everything a run needs, on one screen.

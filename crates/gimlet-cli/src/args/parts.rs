@@ -6,7 +6,9 @@ use clap::{Args, Subcommand};
 
 use gimlet_runtime::options::{ApproveMode, ExecutorChoice};
 
-use super::{ImportArgs, JsonArgs, ModelOptions, RootArgs, SandboxArgs, WorkOptions, choice, seconds};
+use super::{
+    ImportArgs, JsonArgs, ModelOptions, RootArgs, SandboxArgs, TraceArgs, WorkOptions, choice, seconds,
+};
 
 /// Files that name MCP servers.
 #[derive(Debug, Clone, Default, Args)]
@@ -31,6 +33,17 @@ pub(crate) struct McpServeArgs {
     pub(crate) read_only: bool,
     #[command(flatten)]
     pub(crate) options: WorkOptions,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "An editor starts this itself: see docs/editors.md. Standard output carries nothing but the protocol."
+)]
+pub(crate) struct AcpArgs {
+    #[command(flatten)]
+    pub(crate) options: WorkOptions,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 }
 
 #[derive(Debug, Subcommand)]

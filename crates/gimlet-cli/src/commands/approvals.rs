@@ -86,7 +86,9 @@ fn decide(id: &str, decision: &Decision, word: &str) -> anyhow::Result<ExitStatu
         Some(run) if is_kept(&run) => writeln!(stderr, "hint: gimlet resume {run} carries on")?,
         // `gimlet tools call` or a client of `gimlet mcp serve` asked, and is to ask again.
         Some(_) => match decision {
-            Decision::Approve { .. } => writeln!(stderr, "hint: make the same call again")?,
+            Decision::Approve { .. } | Decision::Edit { .. } => {
+                writeln!(stderr, "hint: make the same call again")?;
+            }
             Decision::Deny { .. } | Decision::Defer | Decision::Abort => {}
         },
         None => {}

@@ -194,6 +194,7 @@ fn asked(to: &mut String, request: &ApprovalRequest) -> std::fmt::Result {
 fn decided(decision: &Decision) -> String {
     match decision {
         Decision::Approve { .. } => "Approved.".into(),
+        Decision::Edit { .. } => "Approved with an edited patch.".into(),
         Decision::Deny { feedback: None } => "Refused.".into(),
         Decision::Deny { feedback: Some(feedback) } => format!("Refused: {feedback}"),
         Decision::Defer | Decision::Abort => "Not decided.".into(),

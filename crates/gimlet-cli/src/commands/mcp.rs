@@ -13,7 +13,6 @@ use gimlet::event::EventKind;
 use gimlet::ids::RunId;
 use gimlet::journal::Observer;
 use gimlet::store::Store;
-use gimlet_runtime::config::shown;
 use gimlet_runtime::mcp::{self, Inert};
 use gimlet_runtime::options::ApproveMode;
 use gimlet_runtime::parts::mcp::server::{Offer, Report, Task, Tasks, serve};
@@ -54,7 +53,7 @@ async fn list(root: &RootArgs, mcp: &McpArgs, json: JsonArgs) -> anyhow::Result<
     }
     let reaper = Reaper::default();
     let rows = tokio::select! {
-        rows = mcp::health(&settings, named.servers.clone(), &reaper) => rows,
+        rows = mcp::health(&settings, &named, &reaper) => rows?,
         () = stop.cancelled() => return Ok(ExitStatus::Interrupted),
     };
     let well = rows.iter().all(|row| matches!(row.health, Health::Up { .. }));
@@ -95,10 +94,10 @@ fn print(rows: &[HealthRow], inert: &[Inert]) -> anyhow::Result<()> {
             }
         }
     }
-    for Inert { name, file } in inert {
-        let file = shown(file);
-        writeln!(stdout, "{NAME}{name}{NAME:#}  {WARNING}off{WARNING:#}  {file} is not trusted")?;
-        writeln!(stdout, "  hint: read it, then run: gimlet trust {file}")?;
+    for server in inert {
+        let name = &server.name;
+        writeln!(stdout, "{NAME}{name}{NAME:#}  {WARNING}off{WARNING:#}  {}", server.why())?;
+        writeln!(stdout, "  hint: {}", server.hint())?;
     }
     Ok(())
 }

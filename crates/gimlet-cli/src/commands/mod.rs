@@ -1,5 +1,6 @@
 //! One module per command; each command is a function from its arguments to an exit status.
 
+pub(crate) mod acp;
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod config;
@@ -19,6 +20,7 @@ pub(crate) mod repo;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sandbox;
+pub(crate) mod serve;
 pub(crate) mod tools;
 pub(crate) mod trace;
 pub(crate) mod trust;

@@ -14,17 +14,19 @@ use crate::exit::{ExitStatus, UsageError};
 use crate::show::agreed;
 use crate::style::{BOLD, DIM, GOOD, WARNING};
 use gimlet_runtime::config::{
-    PROJECT_FILE, Pin, Standing, TrustList, ask_for, read_inside, read_small, shown,
+    PROJECT_FILE, Pin, Process, Standing, TrustList, ask_for, read_inside, read_small, shown,
 };
+use gimlet_runtime::mcp::code_behind;
 
 /// Files of a project that may ask for more than harmless settings.
 const FILES: &[&str] = &[PROJECT_FILE, ".env", "mcp.json", ".mcp.json"];
 
 /// Trusts a file, takes trust away, or lists what is trusted.
 pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
-    let mut list = TrustList::open(Some(app::process()?.need_home()?.path()))?;
+    let process = app::process()?;
+    let mut list = TrustList::open(Some(process.need_home()?.path()))?;
     if args.list {
-        return show_list(&list, args.json.json);
+        return show_list(&list, &process, args.json.json);
     }
     if args.revoke {
         return revoke(&mut list, args);
@@ -41,7 +43,7 @@ pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
     }
     let mut status = ExitStatus::Success;
     for file in &files {
-        if !offer(&mut list, &root, file, args.yes)? {
+        if !offer(&mut list, &process, &root, file, args.yes)? {
             status = ExitStatus::Failure;
         }
     }
@@ -49,17 +51,28 @@ pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Shows a file's wishes and pins it. Says whether it is trusted now.
-fn offer(list: &mut TrustList, root: &Path, path: &Path, yes: bool) -> anyhow::Result<bool> {
+fn offer(
+    list: &mut TrustList,
+    process: &Process,
+    root: &Path,
+    path: &Path,
+    yes: bool,
+) -> anyhow::Result<bool> {
     let Some(bytes) = read_inside(root, path)? else {
         return Err(UsageError::new(format!("there is no file {}", path.display())).into());
     };
     let mut err = crate::out::stderr();
     let name = shown(&path.canonicalize()?);
+    let code = code_behind(process, root, path, &bytes)?;
     match list.standing(root, path, &bytes) {
-        Standing::Trusted => {
+        Standing::Trusted if list.code(root, path) == code => {
             writeln!(err, "{name} is trusted already")?;
             return Ok(true);
         }
+        Standing::Trusted => writeln!(
+            err,
+            "{BOLD}{name}{BOLD:#} {WARNING}runs files that have changed since it was trusted{WARNING:#}"
+        )?,
         Standing::Changed => {
             writeln!(err, "{BOLD}{name}{BOLD:#} {WARNING}has changed since it was trusted{WARNING:#}")?
         }
@@ -72,6 +85,11 @@ fn offer(list: &mut TrustList, root: &Path, path: &Path, yes: bool) -> anyhow::R
     for wish in wishes {
         writeln!(err, "  {DIM}line {}{DIM:#} {}", wish.line, Printable::line(&wish.what))?;
     }
+    for file in &code {
+        let name = file.path.display().to_string();
+        let news = if list.code(root, path).contains(file) { "as it was trusted" } else { "as it is now" };
+        writeln!(err, "  runs {} {DIM}{news}{DIM:#}", Printable::line(&name))?;
+    }
     if !yes && !crate::out::can_ask() {
         return Err(UsageError::new(format!("{name} is not trusted: there is no terminal to ask on"))
             .hint("read the file, then run the same command with --yes")
@@ -81,7 +99,7 @@ fn offer(list: &mut TrustList, root: &Path, path: &Path, yes: bool) -> anyhow::R
         writeln!(err, "{name} is not trusted")?;
         return Ok(false);
     }
-    list.pin(root, path, &bytes, Timestamp::now())?;
+    list.pin(root, path, &bytes, code, Timestamp::now())?;
     writeln!(err, "{GOOD}trusted{GOOD:#} {name} as it is now")?;
     writeln!(err, "{DIM}a change to it asks again; `gimlet trust --revoke {name}` takes it back{DIM:#}")?;
     Ok(true)
@@ -111,11 +129,14 @@ fn root_of(pin: &Pin) -> &Path {
     pin.root.as_deref().or_else(|| pin.path.parent()).unwrap_or(&pin.path)
 }
 
-fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
+fn show_list(list: &TrustList, process: &Process, json: bool) -> anyhow::Result<ExitStatus> {
     let mut out = crate::out::stdout();
     let standing = |pin: &Pin| match read_small(&pin.path) {
         Ok(Some(bytes)) => match list.standing(root_of(pin), &pin.path, &bytes) {
-            Standing::Trusted => "trusted",
+            Standing::Trusted => match code_behind(process, root_of(pin), &pin.path, &bytes) {
+                Ok(code) if code == pin.code => "trusted",
+                Ok(_) | Err(_) => "changed",
+            },
             Standing::Changed | Standing::Unknown => "changed",
         },
         Ok(None) | Err(_) => "gone",
@@ -124,7 +145,7 @@ fn show_list(list: &TrustList, json: bool) -> anyhow::Result<ExitStatus> {
         let rows: Vec<_> = list
             .pins()
             .iter()
-            .map(|pin| json!({ "root": pin.root, "path": pin.path, "sha256": pin.sha256, "time": pin.time, "state": standing(pin) }))
+            .map(|pin| json!({ "root": pin.root, "path": pin.path, "sha256": pin.sha256, "code": pin.code, "time": pin.time, "state": standing(pin) }))
             .collect();
         crate::out::json(&rows)?;
         return Ok(ExitStatus::Success);

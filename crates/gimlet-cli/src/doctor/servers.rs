@@ -3,7 +3,7 @@
 use gimlet_runtime::parts::mcp::{Health, Reaper};
 
 use super::Row;
-use gimlet_runtime::config::{Settings, shown};
+use gimlet_runtime::config::Settings;
 use gimlet_runtime::mcp;
 
 /// A row for each server; none where there are no servers.
@@ -12,8 +12,11 @@ pub(super) async fn mcp(settings: &Settings) -> Vec<Row> {
         Ok(named) => named,
         Err(error) => return vec![Row::failed("mcp", &error, "mend the file it names")],
     };
-    let mut rows: Vec<Row> = mcp::health(settings, named.servers.clone(), &Reaper::default())
-        .await
+    let health = match mcp::health(settings, &named, &Reaper::default()).await {
+        Ok(health) => health,
+        Err(error) => return vec![Row::failed("mcp", &error, "see `gimlet sandbox`")],
+    };
+    let mut rows: Vec<Row> = health
         .into_iter()
         .map(|row| match row.health {
             Health::Up { protocol, tools, .. } => {
@@ -24,9 +27,7 @@ pub(super) async fn mcp(settings: &Settings) -> Vec<Row> {
         })
         .collect();
     for inert in &named.inert {
-        let file = shown(&inert.file);
-        let found = format!("{} is off: {file} is not trusted", inert.name);
-        rows.push(Row::weak("mcp", found, format!("read it, then run: gimlet trust {file}")));
+        rows.push(Row::weak("mcp", format!("{} is off: {}", inert.name, inert.why()), inert.hint()));
     }
     rows
 }

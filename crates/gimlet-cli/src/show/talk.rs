@@ -369,6 +369,7 @@ fn decision_line(decision: &Decision) -> String {
         Decision::Approve { scope: Scope::Once } => format!("  {GOOD}approved{GOOD:#}"),
         Decision::Approve { scope: Scope::Session } => format!("  {GOOD}approved for the session{GOOD:#}"),
         Decision::Approve { scope: Scope::Always } => format!("  {GOOD}approved from now on{GOOD:#}"),
+        Decision::Edit { .. } => format!("  {GOOD}approved with an edited patch{GOOD:#}"),
         Decision::Deny { feedback: None } => format!("  {ERROR}refused{ERROR:#}"),
         Decision::Deny { feedback: Some(feedback) } => {
             format!("  {ERROR}refused{ERROR:#}: {}", Printable::line(feedback))

@@ -297,9 +297,9 @@ fn results_of_several_folders_are_reported_together() {
     let said = report(&["--markdown"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     let model = bench.model.rsplit('/').next().unwrap();
-    let steady = regex::Regex::new(r"\d+\.\d \| 0 %").unwrap();
+    let steady = regex::Regex::new(r"\d+\.\d \| (\d+) \| 0 %").unwrap();
     let shown = said.stdout.replace(model, "MODEL");
-    insta::assert_snapshot!("eval_markdown", steady.replace_all(&shown, "S | 0 %"));
+    insta::assert_snapshot!("eval_markdown", steady.replace_all(&shown, "S | $1 | 0 %"));
     let held_out = report(&["--split", "held-out", "--json"]);
     let held_out: Value = serde_json::from_str(&held_out.stdout).unwrap();
     assert_eq!(held_out["contenders"][0]["tries"], 2);

@@ -22,13 +22,19 @@ fn front_ends_know_only_the_runtime_and_the_core() {
     let crates = crates();
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     // The way to a terminal, and an evaluation, are part of the terminal's front end.
-    assert_eq!(crates["gimlet-cli"], set(&["gimlet", "gimlet-eval", "gimlet-runtime", "gimlet-term"]));
+    assert_eq!(
+        crates["gimlet-cli"],
+        set(&["gimlet", "gimlet-acp", "gimlet-eval", "gimlet-runtime", "gimlet-term", "gimlet-web"])
+    );
+    assert_eq!(crates["gimlet-web"], set(&["gimlet", "gimlet-runtime"]));
     assert_eq!(crates["gimlet-eval"], set(&["gimlet", "gimlet-runtime", "gimlet-term"]));
+    assert_eq!(crates["gimlet-acp"], set(&["gimlet", "gimlet-runtime"]));
     assert_eq!(crates["gimlet-term"], set(&["gimlet"]));
     assert_eq!(crates["gimlet"], set(&[]));
     for (name, known) in &crates {
         let may_know = match name.as_str() {
-            "gimlet-cli" | "gimlet-eval" | "gimlet-term" | "gimlet-runtime" | "gimlet-testkit" => continue,
+            "gimlet-cli" | "gimlet-acp" | "gimlet-eval" | "gimlet-web" | "gimlet-term" | "gimlet-runtime"
+            | "gimlet-testkit" => continue,
             // Settings are about the parts.
             "gimlet-config" => set(&["gimlet", "gimlet-models", "gimlet-python", "gimlet-tools"]),
             // Tools show what the index of a repository knows.
@@ -37,4 +43,29 @@ fn front_ends_know_only_the_runtime_and_the_core() {
         };
         assert!(known.is_subset(&may_know), "{name} knows {known:?}");
     }
+}
+
+/// A file that lies outside of its crate is missing in the package that `cargo publish` would make.
+#[test]
+fn a_crate_holds_every_file_that_it_includes() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let include = regex::Regex::new(r#"include_(?:str|bytes)!\(\s*"([^"]+)""#).unwrap();
+    let mut seen = 0;
+    for owner in std::fs::read_dir(crates).unwrap().flatten().map(|entry| entry.path()) {
+        for file in ignore::Walk::new(owner.join("src")).flatten() {
+            let path = file.path();
+            if path.extension().is_none_or(|end| end != "rs") {
+                continue;
+            }
+            for (_, [named]) in
+                include.captures_iter(&std::fs::read_to_string(path).unwrap()).map(|c| c.extract())
+            {
+                seen += 1;
+                let folder = path.parent().unwrap().join(named).parent().unwrap().canonicalize();
+                let folder = folder.unwrap_or_else(|error| panic!("{}: {named}: {error}", path.display()));
+                assert!(folder.starts_with(&owner), "{} includes {named}", path.display());
+            }
+        }
+    }
+    assert!(seen > 10, "only {seen} includes were found: the pattern does not fit any more");
 }

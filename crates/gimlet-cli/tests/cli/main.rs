@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a random test tells its seed")]
 
+mod acp;
 mod agents;
+mod agree;
 mod approvals;
+mod ci;
 mod config;
 mod context;
 mod demo;
@@ -37,6 +40,7 @@ mod redact;
 mod repo;
 mod run;
 mod screen;
+mod servers;
 mod session;
 mod small;
 mod support;

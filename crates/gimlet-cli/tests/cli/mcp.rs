@@ -56,7 +56,7 @@ fn a_projects_servers_are_off_until_they_are_trusted() {
     let project = Project::new();
     let marker = project.home.path().join("started");
     let entry = format!(
-        "[mcp.evil]\ncommand = \"sh\"\nargs = [\"-c\", \"touch {}; sleep 60\"]\nconnect_timeout = 1\ntrusted = true\n",
+        "[mcp.evil]\ncommand = \"sh\"\nargs = [\"-c\", \"touch {}; echo started >&2; sleep 60\"]\nconnect_timeout = 2\ntrusted = true\n",
         marker.display()
     );
     project.file("gimlet.toml", &entry);
@@ -72,10 +72,15 @@ fn a_projects_servers_are_off_until_they_are_trusted() {
 
     assert_eq!(project.say(&["trust", "gimlet.toml", "--yes"]).code, 0);
     let said = project.say(&["mcp"]);
-    assert!(marker.exists() && said.stdout.contains("evil  down  "), "{} {}", said.stdout, said.stderr);
+    assert!(
+        said.stdout.contains("started") && said.stdout.contains("evil  down  "),
+        "{} {}",
+        said.stdout,
+        said.stderr
+    );
+    assert!(!marker.exists(), "its jail does not reach there");
     assert!(said.stderr.contains("`trusted` of MCP server `evil` is ignored"), "{}", said.stderr);
 
-    std::fs::remove_file(&marker).unwrap();
     project.file("gimlet.toml", &format!("{entry}# changed\n"));
     assert!(project.say(&["mcp"]).stdout.contains("evil  off  "), "a changed file asks again");
     assert!(!marker.exists());
@@ -564,4 +569,37 @@ fn the_inspector_is_served() {
     );
     let said = inspect(&["--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "path=calc.py"]);
     assert!(said.stdout.contains("return a - b"), "{} {}", said.stdout, said.stderr);
+}
+
+/// The last run of another project is not this one's to take over.
+#[test]
+fn finding_10_resume_last_takes_only_runs_of_this_root() {
+    let first = Project::new();
+    let script = "[[reply]]\ncalls = [{ name = \"run_cmd\", args = { cmd = \"touch made\" } }]\n[[reply]]\ntext = \"done\"\n";
+    assert_eq!(first.run(script, &[]).code, 3);
+    let model = first.script("[[reply]]\ntext = \"taken over\"\n");
+    let Project { repo: elsewhere, home } = first;
+    let second = Project { repo: Project::new().repo, home };
+    let mut client = Client::start(&second, &["--model", &model, "--approve", "all"]);
+    let answer = client.call("ask", json!({"resume": "last"}));
+    assert!(answer["isError"] == json!(true) && !answer.to_string().contains("taken over"), "{answer}");
+    client.leave();
+    assert!(!elsewhere.path().join("made").exists() && !second.repo.path().join("made").exists());
+}
+
+/// Nothing of what is asked about is left out: what a person is shown last is still all there.
+#[test]
+fn finding_14_all_of_a_question_can_be_read() {
+    let project = Project::new();
+    let long = format!("{}THE-END", "x".repeat(3000));
+    project.file("mcp.json", &json!({"mcpServers": {"s": {"command": "true", "args": [long]}}}).to_string());
+    let said = project.say(&["trust", "mcp.json", "--yes"]);
+    assert!(said.code == 0 && said.stderr.contains("THE-END"), "{}", said.stderr);
+    std::fs::remove_file(project.repo.path().join("mcp.json")).unwrap();
+
+    let servers = file(&project, &json!({"g": ourselves(&project)}));
+    let script = LOOK.replace("calc.py", &long);
+    assert_eq!(project.run(&script, &["--mcp", &servers]).code, 3);
+    let waiting = project.say(&["approvals", "--json"]).stdout;
+    assert!(waiting.contains("THE-END"), "{waiting}");
 }

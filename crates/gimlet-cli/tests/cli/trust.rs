@@ -112,7 +112,8 @@ fn finding_02_trust_does_not_travel_by_symlink() {
     let (ours, theirs) = (Project::new(), Project::new());
     let marker = ours.home.path().join("started");
     let entry = serde_json::json!({ "mcpServers": { "s": { "command": "sh", "args": ["./server.sh"] } } });
-    let script = |text: &str| format!("#!/bin/sh\ntouch {}{text}\n", marker.display());
+    let script =
+        |text: &str| format!("#!/bin/sh\ntouch {}{text}\necho started{text} >&2\n", marker.display());
     ours.file(".mcp.json", &entry.to_string());
     ours.file("server.sh", &script("-ours"));
     assert_eq!(ours.say(&["trust", ".mcp.json", "--yes"]).code, 0);
@@ -135,8 +136,8 @@ fn finding_02_trust_does_not_travel_by_symlink() {
         !ours.home.path().join("started-theirs").exists() && !ours.home.path().join("started-ours").exists()
     );
     // In its own project the trusted file is used.
-    ours.say(&["mcp"]);
-    assert!(ours.home.path().join("started-ours").exists());
+    let said = ours.say(&["mcp"]);
+    assert!(said.stdout.contains("started-ours"), "{}{}", said.stdout, said.stderr);
 }
 
 /// A list that an older version wrote still holds for files at the top of their project.

@@ -24,7 +24,7 @@ use super::hub::{Handler, Hub};
 use super::sse::SseTransport;
 use crate::config::{HttpWire, Launch, Protocol, ServerConfig};
 use crate::error::McpError;
-use crate::process::{LastWords, Process, Program, Reaper};
+use crate::process::{LastWords, Process, Program, Reaper, Starter};
 
 /// Where what servers say while they work is shown.
 #[derive(Clone)]
@@ -44,6 +44,8 @@ pub struct Ground {
     pub cwd: PathBuf,
     /// Knows the processes that are alive.
     pub reaper: Reaper,
+    /// Decides how processes are started; without it they are started as their configuration says.
+    pub starter: Option<Arc<dyn Starter>>,
     /// Where what they say is shown.
     pub voice: Voice,
 }
@@ -136,8 +138,13 @@ impl Opening<'_> {
             Launch::Stdio { command, args, env, cwd } => {
                 let mut environment = self.ground.environment.clone();
                 environment.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-                let cwd = cwd.as_deref().unwrap_or(&self.ground.cwd);
-                let program = Program { command, args, cwd, environment };
+                let program = Program {
+                    command: command.into(),
+                    args: args.iter().map(OsString::from).collect(),
+                    cwd: cwd.as_deref().unwrap_or(&self.ground.cwd).to_owned(),
+                    environment,
+                };
+                let program = self.prepare(program, command)?;
                 let (mut process, stdout, stdin) =
                     Process::start(program, &self.ground.reaper, self.words.clone())
                         .map_err(|error| self.unstartable(command, &error))?;
@@ -202,6 +209,18 @@ impl Opening<'_> {
             Ok(service) => Ok(self.connection(service, None)),
             Err(error) => Err(self.broken(plain(&error))),
         }
+    }
+
+    /// What is really started.
+    fn prepare(&self, program: Program, command: &str) -> Result<Program, McpError> {
+        let Some(starter) = &self.ground.starter else { return Ok(program) };
+        program.check().map_err(|error| self.unstartable(command, &error))?;
+        let server = &self.config.name;
+        starter.prepare(self.config, program).map_err(|why| McpError::Start {
+            server: server.clone(),
+            reason: why.reason,
+            hint: why.hint,
+        })
     }
 
     fn handler(&self) -> Handler {

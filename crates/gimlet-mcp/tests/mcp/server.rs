@@ -121,6 +121,7 @@ impl Tasks for Worker {
                         reason: "it changes a file".into(),
                         asking: Default::default(),
                         preview: None,
+                        editable: false,
                     };
                     match approver.ask(request).await {
                         Decision::Defer => {

@@ -37,6 +37,7 @@ pub(crate) fn fixture(mode: &str) -> ServerConfig {
         hints: Hints::Ignored,
         remember: Remember::Call,
         protocol: Protocol::Auto,
+        jail: None,
         connect_timeout: Duration::from_secs(20),
         call_timeout: Duration::from_secs(20),
     }
@@ -56,7 +57,13 @@ pub(crate) fn ground() -> Ground {
     let environment: BTreeMap<OsString, OsString> = std::env::vars_os()
         .filter(|(name, _)| ["PATH", "HOME", "LD_LIBRARY_PATH"].iter().any(|known| name == known))
         .collect();
-    Ground { environment, cwd: PathBuf::from("."), reaper: Reaper::default(), voice: Voice::Events }
+    Ground {
+        environment,
+        cwd: PathBuf::from("."),
+        reaper: Reaper::default(),
+        starter: None,
+        voice: Voice::Events,
+    }
 }
 
 /// A model that is never asked.

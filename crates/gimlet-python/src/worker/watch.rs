@@ -20,6 +20,8 @@ use super::{host, jail};
 
 /// How often the watchdog looks while a cell runs.
 const TICK: Duration = Duration::from_millis(10);
+/// How often once a cell uses much memory: one operation of the interpreter may take hundreds of megabytes in a moment.
+const CLOSE_TICK: Duration = Duration::from_millis(1);
 /// How long after its time a cell may hang in this process before the watchdog ends them both.
 const LAST: Duration = Duration::from_secs(2);
 /// How many looks without a cell before it sleeps.
@@ -175,9 +177,14 @@ impl Watch {
         } else if self.is_above(10) {
             self.stop(Stop::Memory);
         }
+        if self.is_above(11) {
+            // One operation goes on taking memory, and looks for no signal before it has ended.
+            super::fail("memory allocation of more than the session may have");
+        }
         output.flush();
         let left = Duration::from_nanos(deadline.saturating_sub(now));
-        std::thread::park_timeout(if left.is_zero() { TICK } else { left.min(TICK) });
+        let tick = if self.is_above(4) { CLOSE_TICK } else { TICK };
+        std::thread::park_timeout(if left.is_zero() { tick } else { left.min(tick) });
     }
 }
 

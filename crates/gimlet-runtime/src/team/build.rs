@@ -18,6 +18,7 @@ use gimlet_memory::tools::NAMES;
 use gimlet_python::{PythonExecutor, Warmth};
 
 use super::{check, entry_limits};
+use crate::extras::Shared;
 use crate::models::{self, Found};
 use crate::project::Project;
 use crate::served::Manner;
@@ -121,12 +122,26 @@ impl<'a> Builder<'a> {
     }
 
     /// The agent that leads. It alone is held to finish what its task asks for: what the others do is part of that.
-    pub(super) fn lead(&mut self, part: Part<'_>, context: ContextFor) -> anyhow::Result<Arc<Agent>> {
+    pub(super) fn lead(
+        &mut self,
+        part: Part<'_>,
+        context: ContextFor,
+        output: Option<serde_json::Value>,
+    ) -> anyhow::Result<Arc<Agent>> {
         let gate = self.project.gate();
+        let checks = self.project.checks().to_vec();
         let imports = part.imports.clone();
-        let agent = self.finish(part, |builder| match gate {
-            Some(gate) => builder.check(gate).context_for(context),
-            None => builder.context_for(context),
+        let agent = self.finish(part, |mut builder| {
+            if let Some(gate) = gate {
+                builder = builder.check(gate);
+            }
+            if let Some(schema) = output {
+                builder = builder.output(schema);
+            }
+            for check in checks {
+                builder = builder.check(Shared(check));
+            }
+            builder.context_for(context)
         })?;
         if let Some(sandbox) = self.sandboxes.get(&imports) {
             // The interpreter gets ready while the model thinks about its first reply.
@@ -204,7 +219,9 @@ impl<'a> Builder<'a> {
     /// The tools of an agent. One that names a tool of the memory has it, also where the memory is off for all others.
     fn picked(&self, entry: &AgentEntry, manner: Manner) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
         let Some(words) = &entry.tools else { return Ok(self.usual_tools(manner)) };
-        let named = |tool: &str| words.iter().any(|word| word.word == tool);
+        // A tool of that name that the embedding program brings is the one that is meant.
+        let known = |tool: &str| self.tools.iter().any(|known| known.spec().name == tool);
+        let named = |tool: &str| words.iter().any(|word| word.word == tool) && !known(tool);
         if self.project.memory().is_some() || !NAMES.iter().any(|tool| named(tool)) {
             return check::pick(entry, words, &self.tools);
         }

@@ -23,11 +23,17 @@ struct Known {
 
 /// The agents of the configuration, checked.
 pub fn load(settings: &Settings, mcp: &[PathBuf]) -> anyhow::Result<Agents> {
+    load_with(settings, mcp, Vec::new())
+}
+
+/// The same where there are tools that no configuration names.
+pub(super) fn load_with(settings: &Settings, mcp: &[PathBuf], tools: Vec<String>) -> anyhow::Result<Agents> {
     let agents = settings.agents()?;
     if agents.defined.is_empty() {
         return Ok(agents);
     }
-    let known = Known::new(settings, mcp)?;
+    let mut known = Known::new(settings, mcp)?;
+    known.tools.extend(tools);
     for entry in agents.defined.values() {
         known.check(entry, settings)?;
         check_mates(&agents, entry)?;

@@ -4,7 +4,6 @@
 mod build;
 pub mod check;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use gimlet::Agent;
@@ -63,7 +62,7 @@ pub struct Duty<'a> {
 
 /// The agents of a new run.
 pub async fn fresh(project: &Project, settings: &Settings, options: &Options) -> anyhow::Result<Ready> {
-    let team = Team::of(options.agent.as_deref(), settings, &options.mcp_files)?;
+    let team = Team::of(options.agent.as_deref(), settings, options, project)?;
     let mut found = match team.own_model(options) {
         Some(name) => models::find(name, settings).await?,
         None => models::chosen(settings).await?,
@@ -90,7 +89,7 @@ pub async fn as_before(
     started: &Started,
     notify: &Notify,
 ) -> anyhow::Result<Ready> {
-    let team = Team::of(options.agent.as_deref(), settings, &options.mcp_files)?;
+    let team = Team::of(options.agent.as_deref(), settings, options, project)?;
     let mut found = match options.model.as_deref().or(team.own_model(options)) {
         Some(name) => models::find(name, settings).await?,
         None => models::of_run(started, settings, notify).await?,
@@ -111,11 +110,16 @@ pub async fn as_before(
 
 impl Team {
     /// The team that an agent of the configuration leads. All that is wrong with any agent of it is found here.
-    pub fn of(name: Option<&str>, settings: &Settings, mcp: &[PathBuf]) -> anyhow::Result<Team> {
+    fn of(
+        name: Option<&str>,
+        settings: &Settings,
+        options: &Options,
+        project: &Project,
+    ) -> anyhow::Result<Team> {
         let Some(name) = name.filter(|name| *name != DEFAULT_AGENT) else {
             return Ok(Team { lead: None, agents: Agents::default() });
         };
-        let agents = check::load(settings, mcp)?;
+        let agents = check::load_with(settings, &options.mcp_files, project.foreign_names())?;
         Ok(Team { lead: Some(agents.get(name)?.clone()), agents })
     }
 
@@ -209,7 +213,7 @@ impl Team {
             plan: self.planning(options, settings),
             mates,
         };
-        builder.lead(part, duty.context)
+        builder.lead(part, duty.context, options.output.clone())
     }
 }
 

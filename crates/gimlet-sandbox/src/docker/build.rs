@@ -10,7 +10,7 @@ use super::engine::{DockerError, Engine, is_out_of_disk};
 use super::pack::Archive;
 
 /// The Dockerfile.
-pub const DOCKERFILE: &str = include_str!("../../../../docker/sandbox.Dockerfile");
+pub const DOCKERFILE: &str = include_str!("../../container/sandbox.Dockerfile");
 
 /// Builds the image under the configured name, on the Dockerfile's own base or another; `tell` hears what the engine says
 /// meanwhile.

@@ -23,10 +23,8 @@ const USER: &str = "65534:65534";
 /// Where the project is.
 pub(crate) const WORKSPACE: &str = "/workspace";
 /// The runner, which is also every container's first process. Its tools fail as the embedded interpreter's do.
-pub(crate) const RUNNER: &str = concat!(
-    include_str!("../../../gimlet-python/standins/_gimlet_errors.py"),
-    include_str!("../../../../docker/runner.py")
-);
+pub(crate) const RUNNER: &str =
+    concat!(include_str!("../../container/_gimlet_errors.py"), include_str!("../../container/runner.py"));
 /// How long an engine may take to say that it is there.
 const GREETING: Duration = Duration::from_secs(5);
 /// How long it may take to answer anything else, such as the request for a container.

@@ -17,7 +17,7 @@ use super::engine::{DockerConfig, DockerError, Engine, WORKSPACE, Workspace};
 /// What is said about a check.
 const NAME: &str = "git apply --check in a Docker container";
 /// What runs in the container; it reads an [`Order`].
-const CHECK: &str = include_str!("../../../../docker/check.py");
+const CHECK: &str = include_str!("../../container/check.py");
 
 /// What a check needs.
 #[derive(Serialize)]

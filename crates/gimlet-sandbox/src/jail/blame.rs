@@ -195,7 +195,7 @@ mod tests {
 
     use gimlet::command::{Captured, Permissions};
 
-    use super::super::order::Limits;
+    use super::super::order::{Limits, Purpose};
     use super::*;
 
     fn blamed(mechanism: &Mechanism, permissions: Permissions, exit: i32, said: &str) -> Vec<Permission> {
@@ -223,6 +223,7 @@ mod tests {
         let order = Order {
             version: String::new(),
             parent: 1,
+            purpose: Purpose::Command,
             mechanism: mechanism.clone(),
             root: "/srv/project".into(),
             cwd: "/srv/project".into(),

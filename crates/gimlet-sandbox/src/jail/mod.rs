@@ -11,9 +11,11 @@ mod modules;
 mod order;
 mod places;
 mod runner;
+mod server;
 mod urls;
 
 pub use detect::{Found, Mechanism, NoJail, Outside, Wanted, check_root, detect};
 pub use order::Limits;
 pub use places::system_secrets;
 pub use runner::{JailConfig, JailedRunner, Program};
+pub use server::{Server, jailed_server, supervised};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gimlet::command::Permissions;
+use gimlet::command::{Permissions, Profile};
 use gimlet::paths::PathRules;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,7 @@ pub(crate) struct Order {
     pub(crate) version: String,
     /// The process that gives the order; when it is gone, so is the command.
     pub(crate) parent: u32,
+    pub(crate) purpose: Purpose,
     pub(crate) mechanism: Mechanism,
     /// The project.
     pub(crate) root: PathBuf,
@@ -52,7 +53,23 @@ pub(crate) struct Order {
     pub(crate) limits: Limits,
 }
 
+/// What a jail is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Purpose {
+    /// A command, which ends. Protected files that it made are put aside then.
+    Command,
+    /// A server, which lives as long as the session. A person may well make such files meanwhile, so the server is kept from
+    /// making any: nothing is created at the top of the project.
+    Server,
+}
+
 impl Order {
+    /// Whether the folder for caches can be changed. A server has one of its own.
+    pub(crate) fn keeps_cache(&self) -> bool {
+        self.purpose == Purpose::Server || self.permissions.profile != Profile::ReadOnly
+    }
+
     /// The list of path rules in force.
     pub(crate) fn rules(&self) -> PathRules {
         let mut rules = PathRules::default();

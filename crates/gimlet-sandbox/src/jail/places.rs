@@ -392,6 +392,13 @@ pub(crate) fn toolchain(
     kept
 }
 
+/// What a program in this folder needs beside itself. Nothing but the program where the folder is the home.
+pub(crate) fn beside(folder: PathBuf, home: Option<&Path>) -> Vec<PathBuf> {
+    let whole = installation(folder.clone(), home, None);
+    // A folder that is not called `bin` may hold anything.
+    if whole == [folder] { Vec::new() } else { whole }
+}
+
 /// What a folder of programs belongs to: programs in `x/bin` come with libraries in `x`, unless `x` is the home. There may
 /// be anything else too, so of that only what programs need.
 fn installation(path: PathBuf, home: Option<&Path>, cargo: Option<&Path>) -> Vec<PathBuf> {

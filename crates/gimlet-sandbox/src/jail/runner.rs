@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::blame::{self, Scene};
 use super::detect::Found;
 use super::helper::{self, Watched};
-use super::order::{self, Errand, Limits, Order};
+use super::order::{self, Errand, Limits, Order, Purpose};
 use super::places;
 
 /// How often, and how long in between, protected files are looked at after a command before they count as changed.
@@ -90,6 +90,7 @@ impl JailedRunner {
         Order {
             version: order::VERSION.to_owned(),
             parent: std::process::id(),
+            purpose: Purpose::Command,
             mechanism: config.found.mechanism.clone(),
             root: command.root.clone(),
             cwd: command.cwd.clone(),
@@ -255,7 +256,7 @@ fn unset(command: &Command) -> Vec<String> {
 }
 
 /// Has tools that must write their caches write them where they can.
-fn caches(environment: Environment, cache: &std::path::Path) -> Environment {
+pub(crate) fn caches(environment: Environment, cache: &std::path::Path) -> Environment {
     environment
         .with("XDG_CACHE_HOME", cache)
         .with("GOCACHE", cache.join("go-build"))

@@ -30,6 +30,7 @@ fn request(id: &str, command: &str) -> ApprovalRequest {
         reason: "it is not known".into(),
         asking: Default::default(),
         preview: None,
+        editable: false,
     }
 }
 

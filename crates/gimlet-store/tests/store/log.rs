@@ -92,6 +92,7 @@ fn every_kind() -> Vec<EventKind> {
             reason: "it leaves the machine".into(),
             asking: Default::default(),
             preview: Some("-a\n+b".into()),
+            editable: false,
         }),
         EventKind::ApprovalDecided { id: "q1".into(), decision: Decision::Approve { scope: Scope::Session } },
         EventKind::AgentStarted(sub_agent),

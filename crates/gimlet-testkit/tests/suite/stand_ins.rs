@@ -19,6 +19,7 @@ fn question(tool: &str) -> ApprovalRequest {
         reason: "it changes a file".into(),
         asking: Default::default(),
         preview: None,
+        editable: false,
     }
 }
 

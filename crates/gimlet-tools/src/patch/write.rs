@@ -102,6 +102,15 @@ fn write_all(root: &Root, changes: &[FileChange], purpose: Purpose) -> Result<Ve
                 .with("path", targets[index].path.clone()));
         }
     }
+    for target in &targets {
+        let told = target.wanted.map_or(Ok(()), |wanted| root.tell_buffers(&target.place, &wanted.text));
+        if let Err(error) = told {
+            let message = take_back(root, &targets, &error);
+            return Err(
+                ToolError::failed(code::PATCH_APPLY_FAILED, message).with("path", target.path.clone())
+            );
+        }
+    }
     Ok(targets.into_iter().map(|target| target.path).collect())
 }
 
@@ -199,7 +208,8 @@ fn take_back(root: &Root, done: &[Target<'_>], error: &str) -> String {
             Some(before) => root
                 .stage(&target.place, before.text.as_bytes(), before.mode)
                 .map_err(|error| error.to_string())
-                .and_then(|staged| staged.commit().map_err(|error| error.to_string())),
+                .and_then(|staged| staged.commit().map_err(|error| error.to_string()))
+                .and_then(|()| root.tell_buffers(&target.place, &before.text)),
             None => root.remove(&target.place).map_err(|error| error.to_string()),
         };
         if restored.is_err() {

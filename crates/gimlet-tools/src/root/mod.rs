@@ -3,6 +3,7 @@
 //! Resolving a path follows its links once, by name, and judges where they end. Opening then follows none at all, from a
 //! handle on the root, so a link swapped in afterwards is refused instead of followed: a race cannot be won.
 
+mod buffers;
 mod open;
 mod rules;
 mod write;
@@ -18,6 +19,7 @@ use cap_std::fs::Dir;
 use gimlet::tool::{ToolError, code as core};
 
 use crate::code;
+pub use buffers::Buffers;
 pub(crate) use open::{Found, Kind};
 use rules::Compiled;
 pub use rules::Rules;
@@ -27,6 +29,8 @@ pub(crate) use write::Staged;
 #[derive(Clone)]
 pub struct Root {
     inner: Arc<Inner>,
+    /// What an editor has open; owned by the front end.
+    buffers: Option<Arc<dyn Buffers>>,
 }
 
 struct Inner {
@@ -168,7 +172,10 @@ impl Root {
             .filter_map(|folder| folder.strip_prefix(&path).ok().map(Path::to_path_buf))
             .collect();
         let given = std::path::absolute(given).map_err(failed)?;
-        Ok(Root { inner: Arc::new(Inner { path, given, dir, rules: Compiled::new(rules), hidden }) })
+        Ok(Root {
+            inner: Arc::new(Inner { path, given, dir, rules: Compiled::new(rules), hidden }),
+            buffers: None,
+        })
     }
 
     /// The root's canonical path.
@@ -213,9 +220,19 @@ impl Root {
         !self.inner.rules.names_secret_file(path)
     }
 
+    /// The same folder where an editor may have files open: their texts count before those on the disk.
+    #[must_use]
+    pub fn with_buffers(&self, buffers: Arc<dyn Buffers>) -> Root {
+        Root { inner: self.inner.clone(), buffers: Some(buffers) }
+    }
+
     /// Opens a regular file for reading.
     pub fn open_file(&self, path: &RootPath) -> Result<File, PathError> {
-        open::file(&self.inner.dir, &path.0)
+        let file = open::file(&self.inner.dir, &path.0)?;
+        match self.buffers.as_deref() {
+            Some(buffers) => buffers::opened(buffers, &self.inner.path, &path.0, file),
+            None => Ok(file),
+        }
     }
 
     /// What is at a path.

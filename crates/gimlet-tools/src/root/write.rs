@@ -83,7 +83,7 @@ impl Root {
     /// The mode bits of a regular file.
     pub(crate) fn mode(&self, path: &RootPath) -> Result<u32, PathError> {
         use std::os::unix::fs::PermissionsExt;
-        let file = self.open_file(path)?;
+        let file = open::file(self.dir(), path.as_path())?;
         let metadata = file.metadata().map_err(|error| PathError::io(path.as_path(), error))?;
         Ok(metadata.permissions().mode() & 0o7777)
     }

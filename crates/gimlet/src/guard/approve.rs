@@ -1,5 +1,5 @@
 //! Asks the policy, and a person where the policy says so. What was approved is what runs: nothing inside this layer
-//! changes the arguments.
+//! changes the arguments. A person may approve another patch than the one shown; then that one runs, judged anew.
 
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ impl Layer for Approve {
             match verdict {
                 Verdict::Allow => self.inner.pass(pass).await,
                 Verdict::Ask(reason) => match self.ask(pass, reason).await {
-                    Ok(()) => self.inner.pass(pass).await,
+                    Ok(Yes::AsAsked) => self.inner.pass(pass).await,
+                    Ok(Yes::Edited(patch)) => self.pass_edited(pass, &patch).await,
                     Err(outcome) => outcome,
                 },
                 Verdict::Deny(reason) => Outcome::failed(
@@ -70,8 +71,60 @@ async fn answer(services: &Services, request: ApprovalRequest) -> Decision {
     }
 }
 
+/// What a person agreed to.
+enum Yes {
+    /// What was asked.
+    AsAsked,
+    /// This patch in place of the one that was shown.
+    Edited(String),
+}
+
+/// Most characters of an edited patch that the model is told.
+const EDITED_CHARS: usize = 2000;
+
 impl Approve {
-    async fn ask(&self, pass: &Pass, reason: String) -> Result<(), Outcome> {
+    /// Passes the call on with the person's patch. Its effects are judged like any other's: an edit passes no denial.
+    async fn pass_edited(&self, pass: &mut Pass, patch: &str) -> Outcome {
+        let Some(args) = self.tool.with_patch(&pass.call.args, patch) else {
+            return Outcome::failed(
+                code::APPROVAL_DENIED,
+                "The person sent a patch, and this tool takes none.",
+            );
+        };
+        let effects = match self.tool.effects(&args) {
+            Ok(effects) => effects,
+            Err(ToolError::Failed(mut failure)) => {
+                pass.services.redactor.clean_failure(&mut failure);
+                failure.message = format!("The person changed the patch, and theirs: {}", failure.message);
+                return Outcome::Failed(failure);
+            }
+            Err(ToolError::Suspended(suspension)) => return Outcome::Suspended(suspension),
+            Err(ToolError::Fatal(message)) => return Outcome::Fatal(message),
+        };
+        if let Verdict::Deny(reason) = judge_all(&pass.services.policies, &effects) {
+            return Outcome::failed(
+                denied(&effects),
+                format!("The person changed the patch, and theirs is not allowed: {reason}."),
+            );
+        }
+        let shown = self.tool.preview(&args).unwrap_or_else(|| patch.to_owned());
+        let shown = pass.services.redactor.clean_text(&shown).chars().take(EDITED_CHARS).collect::<String>();
+        (pass.call.args, pass.effects) = (args, effects);
+        match self.inner.pass(pass).await {
+            Outcome::Done(mut done) => {
+                if let Some(result) = done.value.as_object_mut() {
+                    let told = format!(
+                        "The person changed your patch before approving it. This was applied:\n{shown}"
+                    );
+                    result.insert("edited_by_person".into(), told.into());
+                }
+                Outcome::Done(done)
+            }
+            other => other,
+        }
+    }
+
+    async fn ask(&self, pass: &Pass, reason: String) -> Result<Yes, Outcome> {
         let request = self.question(pass, reason);
         let id = request.id.clone();
         let journal = &pass.services.journal;
@@ -90,7 +143,8 @@ impl Approve {
         }
         journal.append(EventKind::ApprovalDecided { id, decision: decision.clone() }).await.map_err(fatal)?;
         match decision {
-            Decision::Approve { scope: Scope::Once | Scope::Session | Scope::Always } => Ok(()),
+            Decision::Approve { scope: Scope::Once | Scope::Session | Scope::Always } => Ok(Yes::AsAsked),
+            Decision::Edit { patch } => Ok(Yes::Edited(patch)),
             Decision::Deny { feedback } => Err(Outcome::Failed(Box::new(ToolFailure {
                 advice: Some(
                     feedback.unwrap_or_else(|| "Find another way, or say what you would have done.".into()),
@@ -117,6 +171,7 @@ impl Approve {
             effects: pass.effects.clone(),
             reason,
             asking: services.asking,
+            editable: self.tool.with_patch(&pass.call.args, "").is_some(),
             preview: self.tool.preview(&pass.call.args),
         }
     }

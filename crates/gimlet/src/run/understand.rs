@@ -1,5 +1,7 @@
 //! Turns a reply into what the loop records: native calls first, then whatever the text holds.
 
+use serde_json::Value;
+
 use crate::agent::Agent;
 use crate::event::{ActionFormat, Dialect, ModelMessage};
 use crate::message::{Finish, Thinking, ToolCall};
@@ -51,17 +53,19 @@ fn read_calls(message: &mut ModelMessage, calls: Vec<ToolCall>) {
     match finals.into_iter().next() {
         // With other calls beside it the answer is premature: the model has not seen their results.
         Some(call) if others.is_empty() => {
-            let answer = final_answer(&call);
+            let value = final_answer(&call);
+            let answer = result_text(value);
             message.text.clone_from(&answer);
             message.answer = Some(answer);
+            message.value = (!value.is_string()).then(|| value.clone());
         }
         _ => message.tool_calls = others,
     }
 }
 
-fn final_answer(call: &ToolCall) -> String {
+fn final_answer(call: &ToolCall) -> &Value {
     let value = call.args.as_object().and_then(|args| args.get("answer").or_else(|| args.values().next()));
-    result_text(value.unwrap_or(&call.args))
+    value.unwrap_or(&call.args)
 }
 
 fn read_text(message: &mut ModelMessage, parsed: Parsed, agent: &Agent, state: &State) {

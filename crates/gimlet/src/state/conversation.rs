@@ -143,7 +143,7 @@ impl State {
             return Phase::Executing(code.clone());
         }
         if let Some(answer) = &message.answer {
-            return Phase::Answering { answer: answer.clone(), value: None };
+            return Phase::Answering { answer: answer.clone(), value: message.value.clone() };
         }
         self.malformed += 1;
         self.problem.clone_from(&message.problem);

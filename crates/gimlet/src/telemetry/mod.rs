@@ -370,6 +370,7 @@ fn first_file(effects: &[Effect]) -> Option<String> {
 pub(crate) fn record_decision(span: &Span, decision: &Decision, payload: &Payload<'_>) {
     let (granted, word) = match decision {
         Decision::Approve { .. } => (true, "approve"),
+        Decision::Edit { .. } => (true, "edit"),
         Decision::Deny { .. } => (false, "deny"),
         Decision::Defer => (false, "defer"),
         Decision::Abort => (false, "abort"),

@@ -12,7 +12,7 @@ use gimlet::command::{GitFolder, Profile};
 use rustix::fs::{Mode, OFlags};
 
 use crate::jail::detect::Mechanism;
-use crate::jail::order::Order;
+use crate::jail::order::{self, Order};
 use crate::jail::places::{self, is_folder, is_real};
 
 /// What is at a path.
@@ -41,7 +41,7 @@ impl Watched {
     /// What is to be as it is now when the command has ended.
     pub(crate) fn before(order: &Order) -> io::Result<Self> {
         let mut watched = Watched::default();
-        if order.permissions.profile == Profile::ReadOnly {
+        if order.permissions.profile == Profile::ReadOnly || order.purpose == order::Purpose::Server {
             return Ok(watched);
         }
         let git = order.permissions.git == GitFolder::Writable;

@@ -9,7 +9,7 @@ use gimlet::command::{Network, Profile};
 use super::scratch::Scratch;
 use super::sys;
 use crate::jail::masks::Masks;
-use crate::jail::order::Order;
+use crate::jail::order::{Order, Purpose};
 use crate::jail::places::{
     DAEMONS, RESOLVERS, SYSTEM, between, is_own_place, is_reached, is_real, outermost, protected, secrets,
 };
@@ -71,8 +71,7 @@ pub(crate) fn arguments(order: &Order, scratch: &mut Scratch, masks: &Masks) -> 
         line.same("--ro-bind-try", path);
     }
     if let Some(cache) = &order.cache {
-        let is_fixed = order.permissions.profile == Profile::ReadOnly;
-        line.same(if is_fixed { "--ro-bind-try" } else { "--bind-try" }, cache);
+        line.same(if order.keeps_cache() { "--bind-try" } else { "--ro-bind-try" }, cache);
     }
     project(&mut line, order);
     if !masks.is_empty() {
@@ -96,11 +95,19 @@ fn project(line: &mut Line, order: &Order) {
     match order.permissions.profile {
         Profile::ReadOnly => line.same("--ro-bind", &order.root),
         Profile::WorkspaceWrite | Profile::Unrestricted => {
-            line.same("--bind", &order.root);
+            let kept = outermost(protected(order));
+            match order.purpose {
+                Purpose::Command => line.same("--bind", &order.root),
+                Purpose::Server => {
+                    line.same("--ro-bind", &order.root);
+                    for entry in changeable(order, &kept) {
+                        line.same("--bind", &entry);
+                    }
+                }
+            }
             for path in &order.write {
                 line.same("--bind-try", path);
             }
-            let kept = outermost(protected(order));
             // What is mounted cannot be moved away to make another in its place.
             for folder in between(order, &kept) {
                 line.same("--bind", &folder);
@@ -111,6 +118,14 @@ fn project(line: &mut Line, order: &Order) {
             }
         }
     }
+}
+
+/// What is at the top of the project and can be changed without making a protected file: that is everything but protected
+/// files, links, and folders in which one could be made that is not there.
+fn changeable(order: &Order, kept: &[PathBuf]) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(&order.root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let could_be_made = |entry: &Path| kept.iter().any(|path| path.starts_with(entry) && !is_real(path));
+    entries.filter(|entry| is_real(entry) && !kept.contains(entry) && !could_be_made(entry)).collect()
 }
 
 /// Whether a folder would be seen because something above it is.

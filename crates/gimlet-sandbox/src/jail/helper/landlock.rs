@@ -71,9 +71,12 @@ pub(crate) fn rules(order: &Order, scratch: &Scratch, masked: &[PathBuf]) -> io:
         }
     }
     if order.permissions.profile != Profile::ReadOnly {
-        for path in order.write.iter().chain(&order.cache) {
+        for path in &order.write {
             rules.add(path, Links::Leave, all)?;
         }
+    }
+    for path in order.cache.iter().filter(|_| order.keeps_cache()) {
+        rules.add(path, Links::Leave, all)?;
     }
     Ok(rules.0)
 }

@@ -8,6 +8,7 @@ mod landlock;
 mod mounts;
 mod scratch;
 mod seccomp;
+mod supervisor;
 #[expect(unsafe_code, reason = "the kernel's own calls; each block says why it is sound")]
 mod sys;
 mod tree;
@@ -27,10 +28,12 @@ use self::scratch::Scratch;
 use self::tree::Depth;
 use super::detect::{Mechanism, Outside};
 use super::masks::{Masks, Reach};
-use super::order::{self, Errand, Limits, Order};
+use super::order::{self, Errand, Limits, Order, Purpose};
 
 /// How often the tree is measured.
 pub const TICK: Duration = Duration::from_millis(25);
+/// How often that of a server is, which may be idle for hours.
+const SLOW_TICK: Duration = Duration::from_millis(500);
 /// Every how many times the files are looked at that are nowhere but in memory.
 const LOOKS: u32 = 8;
 /// How many threads a process has on average before the kernel refuses more, or, to root, the supervisor.
@@ -47,6 +50,8 @@ const LIMITED: u8 = 137;
 const OUT_OF_TIME: u8 = 128 + libc::SIGXCPU as u8;
 /// What the helper says begins with this.
 pub(crate) const MARK: &str = "gimlet jail: ";
+/// The first argument of a helper that only watches over a program, without a jail.
+pub(crate) const SUPERVISE: &str = "supervise";
 /// The variable with a word that only the runner and the helper know, and that stands before the reason when nothing has
 /// run: a command can say anything else. Not an argument, for those can be read by every process.
 pub(crate) const WORD: &str = "GIMLET_JAIL_WORD";
@@ -111,6 +116,9 @@ fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
     sys::forget_descriptors()?;
     let mut args = args.into_iter();
     let errand = args.next().unwrap_or_default();
+    if errand == SUPERVISE {
+        return supervisor::run(args);
+    }
     let errand: Errand = serde_json::from_slice(errand.as_encoded_bytes())?;
     let order = &errand.order;
     if order.version != order::VERSION {
@@ -118,9 +126,12 @@ fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
         return Err(io::Error::other(format!("its helper is version {own}, gimlet is {other}")));
     }
     let argv: Vec<OsString> = args.skip_while(|word| word == "--").collect();
+    if order.purpose == Purpose::Server {
+        return supervisor::stand_before(order.parent, |own| supervise(&errand, &argv, own));
+    }
     sys::die_with_parent(libc::SIGKILL)?;
     if sys::parent() != order.parent {
-        return Err(io::Error::other("the program that asked for it is gone"));
+        return Err(gone());
     }
     let own = std::process::id();
     match sys::fork()? {
@@ -129,6 +140,10 @@ fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
         }
         sys::Fork::Parent(supervisor) => Ok(exit_code(sys::wait_for(supervisor)?)),
     }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the program that asked for it is gone")
 }
 
 /// Runs the command and ends everything it has started.
@@ -155,7 +170,7 @@ fn supervise(errand: &Errand, argv: &[OsString], outer: u32) -> io::Result<u8> {
         Ok(command) => command,
         Err(error) => return Ok(not_started(argv, &error)),
     };
-    let (code, reason) = match watch(command, &signals, &order.limits) {
+    let (code, reason) = match watch(command, &signals, order) {
         Ok((code, limit)) => (code, limit.map(|limit| format!("it used {limit}"))),
         // Not the end of a jail that was never built: the command has run.
         Err(error) => (LIMITED, Some(format!("it cannot be watched: {error}"))),
@@ -230,13 +245,18 @@ fn not_started(argv: &[OsString], error: &io::Error) -> u8 {
 }
 
 /// Waits for the command's end, a signal from outside, or a limit: the exit code, and which limit it was.
-fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<(u8, Option<String>)> {
+fn watch(command: u32, signals: &sys::Signals, order: &Order) -> io::Result<(u8, Option<String>)> {
+    let limits = &order.limits;
+    let tick = match order.purpose {
+        Purpose::Command => TICK,
+        Purpose::Server => SLOW_TICK,
+    };
     let mut measured = Instant::now();
     let mut usual = sys::tasks();
     let mut looks = 0;
     loop {
         // By the clock, not by silence: a command whose children end all the time must not put the measuring off.
-        match signals.wait(TICK.saturating_sub(measured.elapsed()))? {
+        match signals.wait(tick.saturating_sub(measured.elapsed()))? {
             Some(libc::SIGCHLD) => {
                 if let Some(status) = sys::reap_but(command) {
                     let code = exit_code(status);
@@ -247,7 +267,7 @@ fn watch(command: u32, signals: &sys::Signals, limits: &Limits) -> io::Result<(u
             Some(_) => return Ok((STOPPED, None)),
             None => {}
         }
-        if measured.elapsed() < TICK {
+        if measured.elapsed() < tick {
             continue;
         }
         // Counting takes longer the more there are, and a fork bomb grows meanwhile: it must hold still first.

@@ -60,8 +60,9 @@ fn mask(scratch: &Scratch, masks: &Masks) -> io::Result<()> {
 /// The places that a command may write and that are there, without those that are in others of them: between two mounts
 /// nothing can be renamed.
 fn writable(order: &Order, scratch: &Scratch, writes: bool) -> Vec<PathBuf> {
-    let beside = order.write.iter().chain(&order.cache).chain([&order.root]);
-    let beside = beside.filter(|place| writes && is_real(place)).cloned();
+    let beside = order.write.iter().chain([&order.root]).filter(|_| writes);
+    let cache = order.cache.iter().filter(|_| order.keeps_cache());
+    let beside = beside.chain(cache).filter(|place| is_real(place)).cloned();
     outermost(beside.chain([scratch.temporary().to_owned()]).collect())
 }
 

@@ -136,6 +136,12 @@ pub(crate) fn kill(process: u32) {
     unsafe { libc::kill(process.cast_signed(), libc::SIGKILL) };
 }
 
+/// Asks a child to end.
+pub(crate) fn ask_to_end(child: u32) {
+    // SAFETY: takes plain numbers; no number but that of a child that was not collected yet comes here.
+    unsafe { libc::kill(child.cast_signed(), libc::SIGTERM) };
+}
+
 /// Has a process, or with 0 this one, lead a group of its own.
 pub(crate) fn lead_group(process: u32) -> io::Result<()> {
     // SAFETY: takes plain numbers.

@@ -1,0 +1,1 @@
+../../gimlet-python/standins/_gimlet_errors.py
