@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use gimlet::event::{AgentPath, Event};
 use gimlet::ids::RunId;
 use gimlet::state::State;
-use gimlet::store::{Store, StoreError};
+use gimlet::store::{RunLog, StoreError};
 use gimlet_store::FileStore;
 
 /// The run whose log is written anew for each input.

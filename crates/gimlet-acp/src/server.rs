@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gimlet::event::{Event, EventKind};
 use gimlet::ids::{Ids, RandomIds, RunId};
-use gimlet::store::Store;
+use gimlet::store::StoreError;
 use gimlet_runtime::{Extras, Options, Runtime};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ impl Server {
             "session/new" => self.new_session(read(params)?).await,
             "session/load" => self.take_up(read(params)?, Replay::Whole).await,
             "session/resume" => self.take_up(read(params)?, Replay::Nothing).await,
-            "session/list" => plain(self.list(&read(params)?)),
+            "session/list" => plain(self.list(&read(params)?).await),
             "session/close" => plain(self.close(&read(params)?).await),
             "session/prompt" => {
                 let prompt: Prompt = read(params)?;
@@ -214,10 +214,10 @@ impl Server {
             known.rest().await;
         }
         let run: RunId = id.parse().map_err(|_| unknown(&id))?;
-        if !self.runtime.store().log_path(&run).exists() {
-            return Err(unknown(&id));
-        }
-        let events = self.runtime.store().load(&run).await.map_err(anyhow::Error::from)?;
+        let events = self.runtime.store().load(&run).await.map_err(|error| match error {
+            StoreError::NoSuchRun(_) => unknown(&id),
+            other => anyhow::Error::from(other).into(),
+        })?;
         let options = begin.options(&self.options)?;
         same_folder(&events, &begin.cwd)?;
         let (view, extras) = self.surroundings(&run, &begin);
@@ -247,7 +247,7 @@ impl Server {
         (view, extras)
     }
 
-    fn list(&self, list: &List) -> Result<Value, RpcError> {
+    async fn list(&self, list: &List) -> Result<Value, RpcError> {
         let skip: usize = match &list.cursor {
             Some(cursor) => {
                 cursor.parse().map_err(|_| RpcError::params("the cursor is not one of this list"))?
@@ -255,7 +255,7 @@ impl Server {
             None => 0,
         };
         let folder = list.cwd.as_ref().map(|cwd| cwd.canonicalize().unwrap_or_else(|_| cwd.clone()));
-        let runs = self.runtime.store().list(RUNS).map_err(anyhow::Error::from)?;
+        let runs = self.runtime.catalog().list(RUNS).await.map_err(anyhow::Error::from)?;
         let mut here = runs
             .into_iter()
             .filter(|run| folder.as_ref().is_none_or(|folder| Path::new(&run.root) == folder))

@@ -4,8 +4,8 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gimlet::store::Inbox;
 use gimlet_runtime::isolation;
-use gimlet_runtime::parts::store::{Approvals, FileStore};
 use gimlet_runtime::{Config, Notice, Notify, Options, Process, Runtime, ServerSpeech, Settings};
 
 use crate::args::{DemoArgs, RunOptions, TraceArgs};
@@ -25,14 +25,9 @@ pub(crate) fn settings(options: impl Into<Options>) -> anyhow::Result<Settings> 
     Settings::load(&process()?, &options.into())
 }
 
-/// The store of runs.
-pub(crate) fn store() -> anyhow::Result<Arc<FileStore>> {
-    Ok(plain()?.store().clone())
-}
-
 /// Questions and decisions outside of runs.
-pub(crate) fn approvals() -> anyhow::Result<Approvals> {
-    Ok(Approvals::open(process()?.need_home()?.path())?)
+pub(crate) fn inbox() -> anyhow::Result<Arc<dyn Inbox>> {
+    Ok(plain()?.inbox().clone())
 }
 
 /// A runtime for looking at runs, and for calls that are nobody's run.
@@ -62,6 +57,7 @@ fn watched(
     let trace = trace.clone();
     open(Config {
         process,
+        backend: None,
         root: None,
         notify: printer(loudness),
         speech,

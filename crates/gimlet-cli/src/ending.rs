@@ -65,7 +65,7 @@ pub(crate) fn refused(error: anyhow::Error, at: At<'_>) -> anyhow::Error {
 }
 
 /// Tells how a run ended, and what would carry it on: the answer on standard output, everything else on standard error.
-pub(crate) fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyhow::Result<()> {
+pub(crate) async fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyhow::Result<()> {
     if front.is_json() {
         return Ok(());
     }
@@ -87,7 +87,7 @@ pub(crate) fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -> anyh
             writeln!(stderr, "{}", summary(id, finished))?;
         }
         Ending::Suspended(Suspension::Approval { approval }) => {
-            let pending = app::approvals()?.pending()?;
+            let pending = app::inbox()?.pending().await?;
             if let Some(pending) = pending.into_iter().find(|question| question.request.id == *approval) {
                 write!(stderr, "{}", question(&pending.request))?;
                 if is_cut(&pending.request) {

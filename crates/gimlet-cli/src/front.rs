@@ -311,7 +311,7 @@ pub(crate) fn clerk(runtime: &Runtime, mode: ApproveMode) -> SessionApprover {
         let runtime = runtime.clone();
         move |notice| runtime.notify(notice)
     });
-    SessionApprover::new(runtime.approvals().clone(), mode, None, attendance, notify)
+    SessionApprover::new(runtime.inbox().clone(), mode, None, attendance, notify)
 }
 
 /// Does something while its questions are put to the person at the terminal.

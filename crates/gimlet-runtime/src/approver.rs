@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gimlet::approval::{ApprovalRequest, Approver, Asking, Decision, Scope};
+use gimlet::store::{Inbox, InboxError, Reach};
 use gimlet_config::options::ApproveMode;
-use gimlet_store::{Approvals, ApprovalsError, Reach};
 use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
 
@@ -27,11 +26,6 @@ pub enum Attendance {
     Other(Arc<dyn Approver>),
 }
 
-/// How long between two looks at the inbox, where nothing changed.
-const PAUSE: Duration = Duration::from_millis(100);
-/// After so many pauses the inbox is read even if it seems unchanged.
-const LOOKS: u32 = 20;
-
 /// A question that waits, and the way back.
 struct Waiting {
     request: ApprovalRequest,
@@ -40,7 +34,7 @@ struct Waiting {
 
 /// Answers for one session.
 pub struct SessionApprover {
-    approvals: Approvals,
+    inbox: Arc<dyn Inbox>,
     mode: Mutex<ApproveMode>,
     /// What a yes "for the session" is good for; a run that belongs to none is its own session.
     session: Option<String>,
@@ -57,14 +51,14 @@ pub struct SessionApprover {
 impl SessionApprover {
     /// One for a session of this name.
     pub fn new(
-        approvals: Approvals,
+        inbox: Arc<dyn Inbox>,
         mode: ApproveMode,
         session: Option<String>,
         attendance: Attendance,
         notify: Notify,
     ) -> Self {
         SessionApprover {
-            approvals,
+            inbox,
             mode: Mutex::new(mode),
             session,
             attendance,
@@ -115,18 +109,18 @@ impl SessionApprover {
         waiting.is_some_and(|waiting| waiting.answer.send(decision).is_ok())
     }
 
-    async fn answer(&self, request: ApprovalRequest) -> Result<Decision, ApprovalsError> {
+    async fn answer(&self, request: ApprovalRequest) -> Result<Decision, InboxError> {
         let session = self.session.as_deref().unwrap_or(request.run.as_str());
-        if self.approvals.granted(&request.binding, session)?.is_some() {
+        if self.inbox.granted(&request.binding, session).await?.is_some() {
             return Ok(Decision::Approve { scope: Scope::Session });
         }
-        if let Some(decision) = self.approvals.decision(&request.id, &request.binding)? {
+        if let Some(decision) = self.inbox.take(&request.id, &request.binding).await? {
             return Ok(decision);
         }
         if let Some(decision) = self.take_ready(&request.id) {
-            self.remember(&request, &decision, session)?;
+            self.remember(&request, &decision, session).await?;
             // A question that was left open in the inbox waits for nobody any more.
-            self.approvals.settle(&request, decision.clone(), Timestamp::now())?;
+            self.inbox.settle(&request, decision.clone(), Timestamp::now()).await?;
             return Ok(decision);
         }
         match (stricter(self.mode(), request.asking), &self.attendance) {
@@ -134,21 +128,27 @@ impl SessionApprover {
             (ApproveMode::Never, _) => Ok(Decision::Deny { feedback: None }),
             (ApproveMode::Ask, Attendance::Person) => {
                 // Others find the question, too: whoever answers first, here or in another process, has answered it.
-                self.approvals.ask(&request, session, Timestamp::now())?;
-                tokio::select! {
-                    biased;
-                    decision = self.wait_for(&request) => match decision {
-                        // Whoever stops at a question leaves it open.
-                        Decision::Defer | Decision::Abort => Ok(decision),
-                        answer @ (Decision::Approve { .. } | Decision::Edit { .. } | Decision::Deny { .. }) => {
-                            self.approvals.settle(&request, answer, Timestamp::now())
-                        }
-                    },
-                    decision = self.answered_elsewhere(&request) => decision,
+                self.inbox.ask(&request, session, Timestamp::now()).await?;
+                loop {
+                    tokio::select! {
+                        biased;
+                        decision = self.wait_for(&request) => return match decision {
+                            // Whoever stops at a question leaves it open.
+                            Decision::Defer | Decision::Abort => Ok(decision),
+                            answer @ (Decision::Approve { .. } | Decision::Edit { .. } | Decision::Deny { .. }) => {
+                                self.inbox.settle(&request, answer, Timestamp::now()).await
+                            }
+                        },
+                        answered = self.inbox.answered(&request.id, &request.binding) => answered?,
+                    }
+                    // None where the answer was taken back meanwhile: the question waits again.
+                    if let Some(decision) = self.inbox.take(&request.id, &request.binding).await? {
+                        return Ok(decision);
+                    }
                 }
             }
             (ApproveMode::Ask, Attendance::Nobody | Attendance::Other(_)) => {
-                self.approvals.ask(&request, session, Timestamp::now())?;
+                self.inbox.ask(&request, session, Timestamp::now()).await?;
                 Ok(Decision::Defer)
             }
         }
@@ -162,24 +162,6 @@ impl SessionApprover {
         self.changed.send_replace(());
         let _forget = Forget(self, &request.id);
         decided.await.unwrap_or(Decision::Abort)
-    }
-
-    /// Waits for an answer that another process gives.
-    async fn answered_elsewhere(&self, request: &ApprovalRequest) -> Result<Decision, ApprovalsError> {
-        let mut seen = None;
-        let mut unseen = 0;
-        loop {
-            let stamp = self.approvals.stamp();
-            // A change in the same tick of the file system's clock shows no new time, so a look is taken anyway at times.
-            if stamp != seen || unseen >= LOOKS {
-                (seen, unseen) = (stamp, 0);
-                if let Some(decision) = self.approvals.decision(&request.id, &request.binding)? {
-                    return Ok(decision);
-                }
-            }
-            unseen += 1;
-            tokio::time::sleep(PAUSE).await;
-        }
     }
 
     /// Waits until a question waits no more: it was answered, here or elsewhere, or its run stopped.
@@ -196,12 +178,12 @@ impl SessionApprover {
     }
 
     /// Keeps a yes that reaches further than this call.
-    fn remember(
+    async fn remember(
         &self,
         request: &ApprovalRequest,
         decision: &Decision,
         session: &str,
-    ) -> Result<(), ApprovalsError> {
+    ) -> Result<(), InboxError> {
         let reach = match decision {
             Decision::Approve { scope: Scope::Session } => Reach::Session(session.to_owned()),
             Decision::Approve { scope: Scope::Always } => Reach::Always,
@@ -211,7 +193,7 @@ impl SessionApprover {
             | Decision::Defer
             | Decision::Abort => return Ok(()),
         };
-        self.approvals.grant(request, &reach, Timestamp::now())
+        self.inbox.grant(request, &reach, Timestamp::now()).await
     }
 }
 

@@ -1,17 +1,13 @@
 //! What a run's log says about going on with it: how it began, where it was, what it asked, and what it may spend.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Context;
 use gimlet::approval::{ApprovalRequest, Decision};
 use gimlet::event::{ActionFormat, Event, EventKind, FinishState, Started, Suspension};
-use gimlet::ids::RunId;
 use gimlet::limits::Limits;
 use gimlet::state::{State, Stop};
 use gimlet::store::Store;
 use gimlet_config::UsageError;
 use gimlet_config::options::{Action, Choice, ExecutorChoice, Options};
-use gimlet_store::FileStore;
 use jiff::Timestamp;
 
 /// Has a run taken up go on in the way it began: what earlier code did, its replay must be able to do again.
@@ -80,7 +76,7 @@ pub fn open_question(events: &[Event]) -> Option<&ApprovalRequest> {
 
 /// Adds to a run's log what happened to it between its steps. `events` are all of the run so far.
 pub(crate) async fn append(
-    store: &FileStore,
+    store: &dyn Store,
     events: &[Event],
     kinds: impl IntoIterator<Item = EventKind>,
 ) -> anyhow::Result<()> {
@@ -115,10 +111,4 @@ pub(crate) fn last_root<'a>(events: &'a [Event], first: &'a str) -> &'a str {
             _ => None,
         })
         .unwrap_or(first)
-}
-
-/// Where a run's files are.
-pub(crate) fn run_folder(store: &FileStore, id: &RunId) -> PathBuf {
-    let log = store.log_path(id);
-    log.parent().map(Path::to_owned).unwrap_or(log)
 }

@@ -1,17 +1,15 @@
 //! A new run that shares the steps of another before one of them.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use gimlet::event::{Event, EventKind};
 use gimlet::ids::{Ids, RandomIds, RunId};
 use gimlet::store::Store;
 use gimlet_config::UsageError;
-use gimlet_store::FileStore;
 use gimlet_tools::patch::PatchEntry;
 use jiff::Timestamp;
 
-use crate::continuing::run_folder;
-use crate::patches::PatchFile;
+use crate::patches;
 use crate::runtime::Runtime;
 
 /// A run that was made from another.
@@ -31,7 +29,7 @@ impl Runtime {
 }
 
 pub(crate) async fn fork(
-    store: &FileStore,
+    store: &Arc<dyn Store>,
     from: &RunId,
     at: u32,
     message: Option<String>,
@@ -49,8 +47,8 @@ pub(crate) async fn fork(
     for event in &shared {
         store.append(event).await?;
     }
-    store.close_run(&id);
-    keep_patches(&run_folder(store, from), &run_folder(store, &id), &shared)?;
+    keep_patches(store.as_ref(), from, &id, &shared).await?;
+    store.close(&id);
     let has_changes = shared.iter().any(|event| match &event.kind {
         EventKind::ToolStarted { effects, .. } => effects.iter().any(|effect| effect.changes_world()),
         _ => false,
@@ -59,7 +57,7 @@ pub(crate) async fn fork(
 }
 
 /// The new run knows the patches that its steps proposed, and no others.
-fn keep_patches(from: &Path, to: &Path, shared: &[Event]) -> anyhow::Result<()> {
+async fn keep_patches(store: &dyn Store, from: &RunId, to: &RunId, shared: &[Event]) -> anyhow::Result<()> {
     let results: Vec<String> = shared
         .iter()
         .filter_map(|event| match &event.kind {
@@ -67,11 +65,9 @@ fn keep_patches(from: &Path, to: &Path, shared: &[Event]) -> anyhow::Result<()> 
             _ => None,
         })
         .collect();
-    let file = PatchFile::default();
-    file.keep_in(to);
-    for entry in PatchFile::entries(from)? {
+    for entry in patches::entries(store, from).await? {
         if results.iter().any(|result| result.contains(patch_id(&entry))) {
-            file.write(&entry)?;
+            patches::add(store, to, &entry).await?;
         }
     }
     Ok(())

@@ -1,61 +1,50 @@
-//! Keeps a run's patches beside its log, so that a resumed run still knows what was proposed and what was applied.
+//! Keeps a run's patches in the store, so that a resumed run still knows what was proposed and what was applied, wherever
+//! it is resumed.
 
-use std::io::{self, BufRead, Write};
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::io;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gimlet::ids::RunId;
+use gimlet::store::{Store, StoreError};
 use gimlet_tools::patch::{PatchEntry, PatchLog};
 
-/// A file with one entry a line.
-#[derive(Debug, Default)]
-pub(crate) struct PatchFile {
+/// The list of a run that holds its patches.
+const LIST: &str = "patches";
+
+/// The patches of a run as they are stored.
+#[derive(Default)]
+pub(crate) struct StoredPatches {
     /// Where; known once the run has begun.
-    path: OnceLock<PathBuf>,
+    run: OnceLock<(Arc<dyn Store>, RunId)>,
 }
 
-impl PatchFile {
-    /// Says where the run's files are.
-    pub(crate) fn keep_in(&self, folder: &Path) {
+impl StoredPatches {
+    /// Says whose patches these are.
+    pub(crate) fn keep_for(&self, store: &Arc<dyn Store>, run: &RunId) {
         // A run begins once: a second word changes nothing.
-        let _ = self.path.set(folder.join("patches.jsonl"));
-    }
-
-    /// The entries of an earlier process. A torn last line was never acted on.
-    pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PatchEntry>> {
-        let file = match std::fs::File::open(folder.join("patches.jsonl")) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut entries = Vec::new();
-        for line in io::BufReader::new(file).lines() {
-            match serde_json::from_str(&line?) {
-                Ok(entry) => entries.push(entry),
-                Err(_) => break,
-            }
-        }
-        Ok(entries)
-    }
-
-    /// Adds an entry; returns when it is on the disk.
-    pub(crate) fn write(&self, entry: &PatchEntry) -> io::Result<()> {
-        let Some(path) = self.path.get() else { return Ok(()) };
-        let mut line = serde_json::to_vec(entry)?;
-        line.push(b'\n');
-        let mut options = std::fs::OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path)?;
-        file.write_all(&line)?;
-        file.sync_data()
+        let _ = self.run.set((store.clone(), run.clone()));
     }
 }
 
-impl PatchLog for PatchFile {
+/// The entries of an earlier process, oldest first.
+pub(crate) async fn entries(store: &dyn Store, run: &RunId) -> Result<Vec<PatchEntry>, StoreError> {
+    let stored = store.entries(run, LIST).await?;
+    Ok(stored.into_iter().map_while(|entry| serde_json::from_value(entry).ok()).collect())
+}
+
+/// Adds an entry; resolves when it is durable.
+pub(crate) async fn add(store: &dyn Store, run: &RunId, entry: &PatchEntry) -> anyhow::Result<()> {
+    Ok(store.add_entry(run, LIST, serde_json::to_value(entry)?).await?)
+}
+
+impl PatchLog for StoredPatches {
     fn record<'a>(&'a self, entry: &'a PatchEntry) -> BoxFuture<'a, io::Result<()>> {
-        std::future::ready(self.write(entry)).boxed()
+        async move {
+            let Some((store, run)) = self.run.get() else { return Ok(()) };
+            add(store.as_ref(), run, entry).await.map_err(io::Error::other)
+        }
+        .boxed()
     }
 }

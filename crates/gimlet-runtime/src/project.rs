@@ -10,6 +10,7 @@ use gimlet::effect::{Effect, Policy, PolicyError, Verdict};
 use gimlet::guard::{Redactor, names_secret, password_in_url};
 use gimlet::guided::Guide;
 use gimlet::hook::Check;
+use gimlet::ids::RunId;
 use gimlet::store::Store;
 use gimlet::tool::Tool;
 use gimlet_config::{Bounds, Home, Process, Settings, UsageError, secrets};
@@ -23,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::extras::Extras;
 use crate::instructions::{self, Instructions};
 use crate::isolation::{self, Isolation};
-use crate::patches::PatchFile;
+use crate::patches::StoredPatches;
 use crate::project_guide::ProjectGuide;
 use crate::{memory, rules, trace};
 
@@ -43,7 +44,7 @@ pub struct Project {
     process: Arc<Process>,
     path: PathBuf,
     kit: Kit,
-    patches: Arc<PatchFile>,
+    patches: Arc<StoredPatches>,
     isolation: Isolation,
     bounds: Bounds,
     policy: gimlet_policy::Policy,
@@ -85,7 +86,7 @@ impl Project {
     ) -> anyhow::Result<Project> {
         let policy = rules::policy(process, path)?;
         let root = root(process, path, &policy)?;
-        let patches = Arc::new(PatchFile::default());
+        let patches = Arc::new(StoredPatches::default());
         let kit = Kit {
             root,
             environment: isolation::environment(process),
@@ -252,9 +253,9 @@ impl Project {
         }
     }
 
-    /// Keeps patches beside a run's log from here on.
-    pub fn keep_patches_in(&self, folder: &Path) {
-        self.patches.keep_in(folder);
+    /// Keeps patches with a run from here on.
+    pub fn keep_patches_for(&self, store: &Arc<dyn Store>, run: &RunId) {
+        self.patches.keep_for(store, run);
     }
 
     /// Takes up the patches of an earlier process.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use gimlet::ids::RunId;
+use gimlet::store::{Backend, Catalog, FindError, Inbox, Store};
 use gimlet::tool::Tool;
 use gimlet_config::options::Options;
 use gimlet_config::{Process, Settings, UsageError};
 use gimlet_mcp::{Reaper, Servers};
-use gimlet_store::{Approvals, FileStore};
+use gimlet_store::FileStore;
 use tokio::sync::Mutex;
 
 use crate::approver::Attendance;
@@ -25,6 +26,8 @@ use crate::session::Session;
 pub struct Config {
     /// What the process was started with: variables, working directory, data directory.
     pub process: Arc<Process>,
+    /// Where runs, questions and long texts are kept; none for files in the data directory.
+    pub backend: Option<Backend>,
     /// The project's folder. A run that is taken up goes on where it was, whatever this says.
     pub root: Option<PathBuf>,
     /// Takes what is worth telling beside events.
@@ -49,6 +52,7 @@ impl Config {
         let process = Arc::new(Process::current()?);
         Ok(Config {
             process,
+            backend: None,
             root: None,
             notify: silent(),
             speech: ServerSpeech::default(),
@@ -68,8 +72,7 @@ type NamedBy = (PathBuf, Vec<PathBuf>, Option<String>);
 
 struct Shared {
     config: Config,
-    store: Arc<FileStore>,
-    approvals: Approvals,
+    backend: Backend,
     /// MCP servers, by the folder and the files that name them; ended by [`Runtime::close`].
     servers: Mutex<BTreeMap<NamedBy, Arc<Servers>>>,
     /// Knows every server process, for the moment when there is no time left.
@@ -79,17 +82,11 @@ struct Shared {
 impl Runtime {
     /// Opens a project. Nothing is started yet.
     pub fn open(config: Config) -> anyhow::Result<Runtime> {
-        let home = config.process.need_home()?.path();
-        let store = FileStore::open(home)
-            .with_context(|| format!("cannot use {} (set GIMLET_HOME to another folder)", home.display()))?;
-        let approvals = Approvals::open(home)?;
-        let shared = Shared {
-            store: Arc::new(store),
-            approvals,
-            servers: Mutex::default(),
-            reaper: Reaper::default(),
-            config,
+        let backend = match &config.backend {
+            Some(backend) => backend.clone(),
+            None => in_files(&config.process)?,
         };
+        let shared = Shared { backend, servers: Mutex::default(), reaper: Reaper::default(), config };
         Ok(Runtime { shared: Arc::new(shared) })
     }
 
@@ -161,14 +158,23 @@ impl Runtime {
     }
 
     /// The run that a person means by its id, a part of it, or `last`, which is the newest of the working directory.
-    pub fn find(&self, run: &str) -> anyhow::Result<RunId> {
-        self.find_in(self.process().here(), run)
+    pub async fn find(&self, run: &str) -> anyhow::Result<RunId> {
+        self.find_in(self.process().here(), run).await
     }
 
     /// The same where `last` is the newest run of a certain folder.
-    pub fn find_in(&self, folder: &Path, run: &str) -> anyhow::Result<RunId> {
-        let found = self.shared.store.resolve_in(run, folder);
-        Ok(found.map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?)
+    pub async fn find_in(&self, folder: &Path, run: &str) -> anyhow::Result<RunId> {
+        let found = self.catalog().find(run, folder).await;
+        let found = found.map_err(|error| match error {
+            FindError::NoneHere => {
+                UsageError::new(error.to_string()).hint("`gimlet runs --all` lists those of other folders")
+            }
+            FindError::NoRuns
+            | FindError::NotFound(_)
+            | FindError::Ambiguous { .. }
+            | FindError::Store(_) => UsageError::new(error.to_string()).hint("see `gimlet runs`"),
+        });
+        Ok(found?)
     }
 
     /// The settings for these options.
@@ -204,29 +210,6 @@ impl Runtime {
         Ok(())
     }
 
-    /// The run that a session's name stands for.
-    pub(crate) fn named(&self, name: &str) -> anyhow::Result<Option<RunId>> {
-        let path = self.session_file(name);
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(text.trim().parse().ok()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
-        }
-    }
-
-    /// Lets a session's name stand for a run.
-    pub fn name(&self, name: &str, run: &RunId) -> anyhow::Result<()> {
-        let path = self.session_file(name);
-        let folder = path.parent().unwrap_or(&path);
-        std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&path, format!("{run}\n")))
-            .with_context(|| format!("cannot write {}", path.display()))
-    }
-
-    fn session_file(&self, name: &str) -> PathBuf {
-        self.shared.store.home().join("sessions").join(name)
-    }
-
     pub(crate) fn tell_settings(&self, settings: &Settings, options: &Options) -> anyhow::Result<()> {
         match &self.shared.config.on_settings {
             Some(told) => told(settings, options),
@@ -234,14 +217,19 @@ impl Runtime {
         }
     }
 
-    /// The store of runs.
-    pub fn store(&self) -> &Arc<FileStore> {
-        &self.shared.store
+    /// The logs of runs, and long texts.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.backend.store
+    }
+
+    /// Which runs there are.
+    pub fn catalog(&self) -> &Arc<dyn Catalog> {
+        &self.shared.backend.catalog
     }
 
     /// Questions and decisions outside of runs.
-    pub fn approvals(&self) -> &Approvals {
-        &self.shared.approvals
+    pub fn inbox(&self) -> &Arc<dyn Inbox> {
+        &self.shared.backend.inbox
     }
 
     /// What the process was started with.
@@ -262,6 +250,14 @@ impl Runtime {
     pub(crate) fn notifier(&self) -> &Notify {
         &self.shared.config.notify
     }
+}
+
+/// The data directory as a backend.
+fn in_files(process: &Process) -> anyhow::Result<Backend> {
+    let home = process.need_home()?.path();
+    let store = FileStore::open(home)
+        .with_context(|| format!("cannot use {} (set GIMLET_HOME to another folder)", home.display()))?;
+    Ok(Backend::of(Arc::new(store)))
 }
 
 fn named_by(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<NamedBy> {

@@ -11,27 +11,25 @@ use gimlet::feed::{After, Events};
 use gimlet::ids::RunId;
 use gimlet::run::Handle;
 use gimlet::state::{State, Stop};
-use gimlet::store::Store;
+use gimlet::store::{Repair, StoreError};
 use gimlet::tool::ToolSpec;
 use gimlet::{Agent, Ending, Env, Run};
 use gimlet_config::options::{ApproveMode, Options};
 use gimlet_config::{Settings, UsageError};
-use gimlet_store::Repair;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::{Attendance, SessionApprover};
-use crate::continuing::{append, as_begun, further, last_root, open_question, run_folder};
+use crate::continuing::{append, as_begun, further, last_root, open_question};
 use crate::extras::{Extras, Reserved};
 use crate::notice::Notice;
-use crate::patches::PatchFile;
 use crate::project::Project;
 use crate::runtime::Runtime;
 use crate::served::Manner;
 use crate::team::{self, Duty, Ready, Team};
 use crate::undo::Undone;
-use crate::{context, fork, models, trace, undo};
+use crate::{context, fork, models, patches, trace, undo};
 
 /// What an open question is answered with when the person says something else instead.
 const SOMETHING_ELSE: &str = "The person did not answer and said something else instead; read it.";
@@ -135,10 +133,17 @@ impl Session {
         attendance: Attendance,
         extras: Extras,
     ) -> anyhow::Result<Session> {
-        if let Some(id) = options.session.as_deref().map(|name| runtime.named(name)).transpose()?.flatten()
-            && runtime.store().log_path(&id).exists()
-        {
-            return Session::take_up(runtime, id, options, attendance, extras).await;
+        let named = match &options.session {
+            Some(name) => runtime.catalog().named(name).await?,
+            None => None,
+        };
+        if let Some(id) = named {
+            match runtime.store().lease(&id).await {
+                Ok(_) => return Session::take_up(runtime, id, options, attendance, extras).await,
+                // It was removed since.
+                Err(StoreError::NoSuchRun(_)) => {}
+                Err(other) => return Err(other.into()),
+            }
         }
         Session::fresh(runtime, options, attendance, extras).await
     }
@@ -169,7 +174,7 @@ impl Session {
     ) -> anyhow::Result<Session> {
         let store = runtime.store().clone();
         // Taking the run's lock also mends what a crash left behind.
-        let opened = store.open_run(&id).await?;
+        let opened = store.open(&id).await?;
         if let Repair::TornLine { bytes } = opened.repair {
             runtime.notify(Notice::Note(format!(
                 "the log ended in the middle of a line; {bytes} bytes were dropped"
@@ -188,11 +193,9 @@ impl Session {
         let project = Project::open(&settings)?.with_foreign(foreign).with_extras(&extras);
         let ready =
             team::as_before(&project, &settings, &options, &state, started, runtime.notifier()).await?;
-        let folder = run_folder(&store, &id);
-        project.take_up_patches(
-            PatchFile::entries(&folder).with_context(|| format!("cannot read the patches of run {id}"))?,
-        );
-        project.keep_patches_in(&folder);
+        let earlier = patches::entries(store.as_ref(), &id).await;
+        project.take_up_patches(earlier.with_context(|| format!("cannot read the patches of run {id}"))?);
+        project.keep_patches_for(&store, &id);
         Ok(Session::new(runtime, options, settings, project, ready, Begun::Run(id), attendance))
     }
 
@@ -211,7 +214,7 @@ impl Session {
         };
         let Ready { team, agent, action, imports, model, asked_as, why: _ } = ready;
         let approver = SessionApprover::new(
-            runtime.approvals().clone(),
+            runtime.inbox().clone(),
             options.approve,
             options.session.clone(),
             attendance,
@@ -274,9 +277,9 @@ impl Session {
                 env.ids = Arc::new(Reserved(id.clone()));
             }
             let run = Run::start(work.agent.clone(), text, env).await?;
-            project.keep_patches_in(&run_folder(runtime.store(), run.id()));
+            project.keep_patches_for(runtime.store(), run.id());
             if let Some(name) = &options.session {
-                runtime.name(name, run.id())?;
+                runtime.catalog().name(name, run.id()).await?;
             }
             return Ok(run);
         };
@@ -419,7 +422,7 @@ impl Session {
         let id = self.id().context("there is nothing to undo")?;
         let work = self.take_work()?;
         let Inner { runtime, project, .. } = &*self.inner;
-        let outcomes = undo::take_back(runtime.store(), &id, project, patch).await?;
+        let outcomes = undo::take_back(runtime.store().as_ref(), &id, project, patch).await?;
         let (kinds, untold) = undo::record(&self.stored_events().await?, &outcomes);
         self.record(kinds).await?;
         drop(work);
@@ -473,7 +476,7 @@ impl Session {
                 }
                 Ok(())
             }
-            None => append(self.inner.runtime.store(), &self.stored_events().await?, kinds).await,
+            None => append(self.inner.runtime.store().as_ref(), &self.stored_events().await?, kinds).await,
         }
     }
 
@@ -541,7 +544,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let live = self.live.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(run) = &live.run {
-            self.runtime.store().close_run(run);
+            self.runtime.store().close(run);
         }
     }
 }

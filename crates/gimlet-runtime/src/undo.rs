@@ -10,13 +10,12 @@ use gimlet::state::{State, Stop};
 use gimlet::store::{Store, StoreError};
 use gimlet::tool::ToolError;
 use gimlet_config::{Bounds, Process, UsageError};
-use gimlet_store::FileStore;
 use gimlet_tools::patch::{self, PatchEntry, Proposal, Stage, Undo};
 use serde::Serialize;
 
-use crate::continuing::{append, run_folder};
+use crate::continuing::append;
 use crate::isolation::Isolation;
-use crate::patches::PatchFile;
+use crate::patches;
 use crate::project::Project;
 use crate::runtime::Runtime;
 
@@ -63,26 +62,25 @@ impl Runtime {
     pub async fn undo(&self, id: &RunId, patch: Option<&str>) -> anyhow::Result<Vec<Outcome>> {
         let store = self.store();
         // Nobody else may be at work on the run, or on its patches, meanwhile.
-        store.open_run(id).await.map_err(|error| match error {
+        store.open(id).await.map_err(|error| match error {
             StoreError::Locked(_) => anyhow::Error::from(
                 UsageError::new(format!("run {id} is at work")).hint("stop it, or wait until it is done"),
             ),
             other => other.into(),
         })?;
         let undone = self.undo_locked(id, patch).await;
-        store.close_run(id);
+        store.close(id);
         undone
     }
 
     async fn undo_locked(&self, id: &RunId, patch: Option<&str>) -> anyhow::Result<Vec<Outcome>> {
         let store = self.store();
-        let folder = run_folder(store, id);
         let project = project(self.process(), &store.load(id).await?)?;
-        project.take_up_patches(entries(&folder)?);
-        project.keep_patches_in(&folder);
-        let outcomes = take_back(store, id, &project, patch).await?;
+        project.take_up_patches(entries(store.as_ref(), id).await?);
+        project.keep_patches_for(store, id);
+        let outcomes = take_back(store.as_ref(), id, &project, patch).await?;
         let events = store.load(id).await?;
-        append(store, &events, record(&events, &outcomes).0).await?;
+        append(store.as_ref(), &events, record(&events, &outcomes).0).await?;
         Ok(outcomes)
     }
 }
@@ -90,12 +88,12 @@ impl Runtime {
 /// Takes patches back, the newest first: all, or the one that is named. It stops at the first that cannot be: older ones
 /// lie below it. The store holds the run's lock, and the place knows its patches.
 pub(crate) async fn take_back(
-    store: &FileStore,
+    store: &dyn Store,
     id: &RunId,
     project: &Project,
     named: Option<&str>,
 ) -> anyhow::Result<Vec<Outcome>> {
-    let wanted = wanted(project, &entries(&run_folder(store, id))?, named, id.as_str())?;
+    let wanted = wanted(project, &entries(store, id).await?, named, id.as_str())?;
     let mut outcomes = Vec::new();
     for (proposal, undo) in wanted {
         let (restored, error) = match restore(project, &undo).await {
@@ -115,8 +113,8 @@ pub(crate) async fn take_back(
     Ok(outcomes)
 }
 
-fn entries(folder: &Path) -> anyhow::Result<Vec<PatchEntry>> {
-    PatchFile::entries(folder).with_context(|| format!("cannot read the patches in {}", folder.display()))
+async fn entries(store: &dyn Store, run: &RunId) -> anyhow::Result<Vec<PatchEntry>> {
+    patches::entries(store, run).await.with_context(|| format!("cannot read the patches of run {run}"))
 }
 
 /// The folder the run worked in last.

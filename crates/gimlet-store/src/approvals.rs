@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use gimlet::approval::{ApprovalRequest, Decision, Scope};
 use gimlet::ids::RunId;
+use gimlet::store::{Grant, InboxError, Question, Reach};
 use jiff::Timestamp;
 use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -39,26 +40,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Why an approval could not be asked for, given or found.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalsError {
-    /// Nobody asked that.
-    #[error("there is no question `{0}`")]
-    NoSuchQuestion(String),
-    /// Two runs ask under one id.
-    #[error("question `{id}` was asked by run `{run}`")]
-    OtherRun {
-        /// The question.
-        id: String,
-        /// Whose it is.
-        run: RunId,
-    },
-    /// The answer has been acted on.
-    #[error("question `{0}` has been answered and the answer was used")]
-    Used(String),
-    /// Somebody else answered first.
-    #[error("question `{0}` has been answered already")]
-    Answered(String),
-    /// What was shown is not what is asked.
-    #[error("question `{0}` asks for something else than what was shown")]
-    OtherBinding(String),
+    /// It cannot be done to this question.
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
     /// A later version of the program wrote the file.
     #[error("{path} is of version {found}, later than this program knows")]
     Newer {
@@ -85,38 +69,15 @@ pub enum ApprovalsError {
     },
 }
 
-/// A question and whose it is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Question {
-    /// The run that asks.
-    pub run: RunId,
-    /// The session the run belongs to.
-    pub session: String,
-    /// When it was first asked.
-    pub asked: Timestamp,
-    /// What is asked.
-    pub request: ApprovalRequest,
-}
-
-/// How far a standing yes reaches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reach {
-    /// Every run of the session with this name.
-    Session(String),
-    /// Everywhere, from now on.
-    Always,
-}
-
-/// A standing yes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Grant {
-    /// The request it was first given for; its binding says exactly what is allowed.
-    pub request: ApprovalRequest,
-    /// Where it holds.
-    pub reach: Reach,
-    /// When it was given.
-    pub granted: Timestamp,
+impl From<ApprovalsError> for InboxError {
+    fn from(error: ApprovalsError) -> Self {
+        match error {
+            ApprovalsError::Inbox(error) => error,
+            other @ (ApprovalsError::Newer { .. }
+            | ApprovalsError::Io { .. }
+            | ApprovalsError::Sqlite { .. }) => InboxError::Backend(other.into()),
+        }
+    }
 }
 
 /// Approvals in `home/approvals.sqlite`. Every call opens the file anew and blocks on it, so any number of processes can
@@ -163,7 +124,7 @@ impl Approvals {
         self.change(|change| {
             if let Some(row) = stored(change, &request.id)? {
                 if row.run != *run {
-                    return Err(ApprovalsError::OtherRun { id: request.id.clone(), run: row.run }.into());
+                    return Err(InboxError::OtherRun { id: request.id.clone(), run: row.run }.into());
                 }
                 if row.binding == request.binding && !row.used {
                     return Ok(());
@@ -183,9 +144,9 @@ impl Approvals {
     /// Answers a question. Until the run has acted on it the answer can be changed, and `Defer` takes it back.
     pub fn decide(&self, id: &str, decision: &Decision, now: Timestamp) -> Result<(), ApprovalsError> {
         self.change(|change| {
-            let row = stored(change, id)?.ok_or_else(|| ApprovalsError::NoSuchQuestion(id.into()))?;
+            let row = stored(change, id)?.ok_or_else(|| InboxError::NoSuchQuestion(id.into()))?;
             if row.used {
-                return Err(ApprovalsError::Used(id.into()).into());
+                return Err(InboxError::Used(id.into()).into());
             }
             change.execute("DELETE FROM grants WHERE question = ?1", [id])?;
             write_answer(change, id, decision, 0, now)?;
@@ -202,12 +163,12 @@ impl Approvals {
         now: Timestamp,
     ) -> Result<(), ApprovalsError> {
         self.change(|change| {
-            let row = stored(change, id)?.ok_or_else(|| ApprovalsError::NoSuchQuestion(id.into()))?;
+            let row = stored(change, id)?.ok_or_else(|| InboxError::NoSuchQuestion(id.into()))?;
             if row.used || row.decision.is_some() {
-                return Err(ApprovalsError::Answered(id.into()).into());
+                return Err(InboxError::Answered(id.into()).into());
             }
             if row.binding != binding {
-                return Err(ApprovalsError::OtherBinding(id.into()).into());
+                return Err(InboxError::OtherBinding(id.into()).into());
             }
             write_answer(change, id, decision, 0, now)?;
             keep_wider(change, &row, id, decision, now)
@@ -239,7 +200,7 @@ impl Approvals {
     }
 
     /// Changes with every change of the file; cheap to look at.
-    pub fn stamp(&self) -> Option<(std::time::SystemTime, u64)> {
+    pub(crate) fn stamp(&self) -> Option<(std::time::SystemTime, u64)> {
         let data = std::fs::metadata(&self.path).ok()?;
         Some((data.modified().ok()?, data.len()))
     }
@@ -254,6 +215,14 @@ impl Approvals {
             };
             change.execute("UPDATE questions SET used = 1 WHERE id = ?1", [id])?;
             Ok(Some(decision))
+        })
+    }
+
+    /// Whether there is an answer to hand out.
+    pub(crate) fn has_decision(&self, id: &str, binding: &str) -> Result<bool, ApprovalsError> {
+        self.change(|change| {
+            let row = stored(change, id)?;
+            Ok(row.is_some_and(|row| row.decision.is_some() && row.binding == binding && !row.used))
         })
     }
 
@@ -362,6 +331,12 @@ enum Refusal {
 impl From<ApprovalsError> for Refusal {
     fn from(error: ApprovalsError) -> Self {
         Refusal::Known(error)
+    }
+}
+
+impl From<InboxError> for Refusal {
+    fn from(error: InboxError) -> Self {
+        Refusal::Known(error.into())
     }
 }
 

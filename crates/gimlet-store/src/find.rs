@@ -3,51 +3,18 @@
 use std::path::Path;
 
 use gimlet::ids::RunId;
-use gimlet::store::StoreError;
+use gimlet::store::FindError;
 
-use crate::store::FileStore;
+use crate::home::Home;
 
-/// Why a run was not found.
-#[derive(Debug, thiserror::Error)]
-pub enum FindError {
-    /// There are no runs at all.
-    #[error("there are no runs yet")]
-    NoRuns,
-    /// There are none of this folder.
-    #[error("there are no runs in this folder; `gimlet runs --all` lists those of other folders")]
-    NoneHere,
-    /// No id begins or ends like that.
-    #[error("no run begins or ends with `{0}`")]
-    NotFound(String),
-    /// More than one id does.
-    #[error("`{text}` could be any of {}", list(candidates))]
-    Ambiguous {
-        /// What was asked for.
-        text: String,
-        /// The runs it could be, newest id first.
-        candidates: Vec<RunId>,
-    },
-    /// The runs cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl FileStore {
-    /// Like [`resolve`](Self::resolve), but `last` is the last run of this folder, which is an absolute path.
-    pub fn resolve_in(&self, text: &str, folder: &Path) -> Result<RunId, FindError> {
-        if text != "last" {
-            return self.resolve(text);
-        }
-        let all = self.list(usize::MAX)?;
-        let none = if all.is_empty() { FindError::NoRuns } else { FindError::NoneHere };
-        all.into_iter().find(|run| Path::new(&run.root) == folder).map(|run| run.id).ok_or(none)
-    }
-
-    /// The run meant by `last` (the one started most recently), a full id, or an end of one that no other run shares.
-    /// Blocks on files.
-    pub fn resolve(&self, text: &str) -> Result<RunId, FindError> {
+impl Home {
+    /// The run meant by `last` (the one of this folder that was started most recently), a full id, or an end of one that
+    /// no other run shares. Blocks on files.
+    pub(crate) fn find(&self, text: &str, folder: &Path) -> Result<RunId, FindError> {
         if text == "last" {
-            return self.list(1)?.into_iter().next().map(|run| run.id).ok_or(FindError::NoRuns);
+            let all = self.list(usize::MAX)?;
+            let none = if all.is_empty() { FindError::NoRuns } else { FindError::NoneHere };
+            return all.into_iter().find(|run| Path::new(&run.root) == folder).map(|run| run.id).ok_or(none);
         }
         let mut ids: Vec<RunId> = self.scan()?.into_iter().map(|(id, _)| id).collect();
         if let Some(exact) = ids.iter().find(|id| id.as_str() == text) {
@@ -62,13 +29,4 @@ impl FileStore {
             [..] => Err(FindError::Ambiguous { text: text.into(), candidates: ids }),
         }
     }
-}
-
-fn list(candidates: &[RunId]) -> String {
-    let shown = 5;
-    let mut text = candidates.iter().take(shown).map(RunId::as_str).collect::<Vec<_>>().join(", ");
-    if candidates.len() > shown {
-        text.push_str(&format!(" and {} more", candidates.len() - shown));
-    }
-    text
 }

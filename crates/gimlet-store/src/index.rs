@@ -12,16 +12,16 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use gimlet::ids::RunId;
-use gimlet::store::StoreError;
+use gimlet::store::{RunStatus, RunSummary, StoreError};
 use jiff::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 
 use crate::files::{io_error, private};
+use crate::home::Home;
 use crate::lock::Door;
-use crate::store::FileStore;
-use crate::summary::{RunStatus, RunSummary, Told};
+use crate::summary::Told;
 
 /// Grows with every change of the table or of what the fold makes of a log.
 const VERSION: i64 = 1;
@@ -41,11 +41,11 @@ pub(crate) struct Look {
     changed: i64,
 }
 
-impl FileStore {
+impl Home {
     /// The newest runs, newest first. Blocks on files.
     ///
     /// Looks at every log's size, reads only those that changed since the last list, and locks nobody out.
-    pub fn list(&self, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
+    pub(crate) fn list(&self, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
         let found = self.scan()?;
         let told = tell(self, &found);
         let mut runs: Vec<_> = found
@@ -62,7 +62,7 @@ impl FileStore {
         });
         runs.truncate(limit);
         // Where the door cannot be entered, as on a disk that is only read, nobody writes either.
-        let door = Door::enter(self.home()).ok();
+        let door = Door::enter(self.path()).ok();
         let summaries = runs.into_iter().map(|(started, id, look, told)| {
             let status = told.ended.unwrap_or_else(|| {
                 let locked = door.as_ref().is_some_and(|door| door.is_locked(&self.run_dir(&id)));
@@ -90,7 +90,7 @@ impl FileStore {
 
     /// Every run there is, in no order. A folder without a log, or with an empty one, is a run that never began.
     pub(crate) fn scan(&self) -> Result<Vec<(RunId, Look)>, StoreError> {
-        let runs = self.home().join("runs");
+        let runs = self.runs();
         let mut found = Vec::new();
         for entry in fs::read_dir(&runs).map_err(io_error("reading", &runs))? {
             let name = entry.map_err(io_error("reading", &runs))?.file_name();
@@ -118,19 +118,19 @@ fn look(data: &Metadata) -> Look {
 }
 
 /// What each log says, in the order given; from the index where it is up to date.
-fn tell(store: &FileStore, found: &[(RunId, Look)]) -> Vec<Told> {
+fn tell(home: &Home, found: &[(RunId, Look)]) -> Vec<Told> {
     // One process at a time uses the index, so that none replaces it under another's feet.
-    if let Ok(_guard) = exclusively(&store.home().join("index.lock")) {
-        let path = store.home().join("index.sqlite");
-        if let Ok(told) = open(&path).and_then(|mut index| refresh(&mut index, store, found)) {
+    if let Ok(_guard) = exclusively(&home.path().join("index.lock")) {
+        let path = home.path().join("index.sqlite");
+        if let Ok(told) = open(&path).and_then(|mut index| refresh(&mut index, home, found)) {
             return told;
         }
         remove(&path);
-        if let Ok(told) = open(&path).and_then(|mut index| refresh(&mut index, store, found)) {
+        if let Ok(told) = open(&path).and_then(|mut index| refresh(&mut index, home, found)) {
             return told;
         }
     }
-    found.iter().map(|(id, _)| Told::read(&store.log_path(id), id)).collect()
+    found.iter().map(|(id, _)| Told::read(&home.log_path(id), id)).collect()
 }
 
 fn exclusively(path: &Path) -> io::Result<File> {
@@ -174,11 +174,7 @@ enum Unusable {
 }
 
 /// Brings the index up to date with the logs and answers from it.
-fn refresh(
-    index: &mut Connection,
-    store: &FileStore,
-    found: &[(RunId, Look)],
-) -> Result<Vec<Told>, Unusable> {
+fn refresh(index: &mut Connection, home: &Home, found: &[(RunId, Look)]) -> Result<Vec<Told>, Unusable> {
     let mut known = read(index)?;
     let mut changed = Vec::new();
     let mut told = Vec::with_capacity(found.len());
@@ -187,7 +183,7 @@ fn refresh(
             Some((seen, row)) if seen == *look => told.push(row),
             Some(_) | None => {
                 // The look came first: should the log grow meanwhile, it differs next time and is read again.
-                told.push(Told::read(&store.log_path(id), id));
+                told.push(Told::read(&home.log_path(id), id));
                 changed.push(told.len() - 1);
             }
         }

@@ -7,10 +7,15 @@
 
 mod approvals;
 mod blobs;
+mod catalog;
 mod files;
 mod find;
+mod follow;
+mod home;
+mod inbox;
 mod index;
 mod json;
+mod lists;
 mod lock;
 mod log;
 mod prune;
@@ -18,9 +23,5 @@ mod store;
 mod summary;
 mod writer;
 
-pub use approvals::{Approvals, ApprovalsError, Grant, Question, Reach};
-pub use find::FindError;
-pub use prune::Swept;
+pub use approvals::{Approvals, ApprovalsError};
 pub use store::FileStore;
-pub use summary::{RunStatus, RunSummary};
-pub use writer::{OpenedRun, Repair};

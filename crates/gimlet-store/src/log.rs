@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use gimlet::event::Event;
 use gimlet::ids::RunId;
-use gimlet::store::StoreError;
+use gimlet::store::{self, StoreError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -56,6 +56,33 @@ pub(crate) fn encode(event: &Event) -> Result<Vec<u8>, StoreError> {
     Ok(line)
 }
 
+/// At most so many complete lines after this number, as they are in the file.
+pub(crate) fn raw(path: &Path, run: &RunId, after: u64, most: usize) -> Result<Vec<store::Line>, StoreError> {
+    let mut reader = BufReader::new(open(path, run)?);
+    let mut lines = Vec::new();
+    let mut buffer = Vec::new();
+    for seq in 1.. {
+        buffer.clear();
+        reader.read_until(b'\n', &mut buffer).map_err(io_error("reading", path))?;
+        // What follows the last newline is not written yet.
+        if lines.len() == most || buffer.pop_if(|last| *last == b'\n').is_none() {
+            break;
+        }
+        if seq > after {
+            lines.push(store::Line { seq, json: String::from_utf8_lossy(&buffer).into() });
+        }
+    }
+    Ok(lines)
+}
+
+/// Opens a log for reading; an absent one is an absent run.
+fn open(path: &Path, run: &RunId) -> Result<File, StoreError> {
+    File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::NoSuchRun(run.clone()),
+        _ => io_error("opening", path)(error),
+    })
+}
+
 /// Reads a log line by line, checking order as it goes. Ends after the first error.
 pub(crate) struct Lines<'a, T> {
     reader: BufReader<File>,
@@ -75,12 +102,8 @@ pub(crate) struct Lines<'a, T> {
 impl<'a, T: Line> Lines<'a, T> {
     /// Opens a log for reading; an absent one is an absent run.
     pub(crate) fn open(path: &Path, run: &'a RunId) -> Result<Self, StoreError> {
-        let file = File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => StoreError::NoSuchRun(run.clone()),
-            _ => io_error("opening", path)(error),
-        })?;
         Ok(Lines {
-            reader: BufReader::with_capacity(64 * 1024, file),
+            reader: BufReader::with_capacity(64 * 1024, open(path, run)?),
             path: path.into(),
             run,
             buffer: Vec::new(),

@@ -7,31 +7,22 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use gimlet::ids::RunId;
-use gimlet::store::StoreError;
+use gimlet::store::{StoreError, Swept};
 
 use crate::files::io_error;
+use crate::home::Home;
 use crate::lock::{Attempt, Door};
-use crate::store::FileStore;
 
-/// What was removed with the runs that named it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// How many long texts, and files that a crash left half-written.
-    pub files: usize,
-    /// How many bytes they had.
-    pub bytes: u64,
-}
-
-impl FileStore {
+impl Home {
     /// Removes a run: its log, its patches and its lock. One that somebody works on is [`StoreError::Locked`]. Blocks on
     /// files.
-    pub fn delete(&self, run: &RunId) -> Result<(), StoreError> {
+    pub(crate) fn delete(&self, run: &RunId) -> Result<(), StoreError> {
         let folder = self.run_dir(run);
         if !folder.is_dir() {
             return Err(StoreError::NoSuchRun(run.clone()));
         }
         // The door is kept until the folder is gone, so that nobody can take the run up meanwhile.
-        let door = Door::enter(self.home()).map_err(io_error("locking", &folder))?;
+        let door = Door::enter(self.path()).map_err(io_error("locking", &folder))?;
         match door.lock(&folder).map_err(io_error("locking", &folder))? {
             Attempt::Busy => return Err(StoreError::Locked(run.clone())),
             Attempt::Held(_lock) => {
@@ -51,13 +42,13 @@ impl FileStore {
 
     /// Removes long texts that no log names, unless they are younger than `grace`: a run at work stores a text before it
     /// names it. Blocks on files.
-    pub fn sweep(&self, grace: Duration) -> Result<Swept, StoreError> {
+    pub(crate) fn sweep(&self, grace: Duration) -> Result<Swept, StoreError> {
         let mut named = HashSet::new();
         for (run, _) in self.scan()? {
             let log = self.log_path(&run);
             names_in(&log, &mut named).map_err(io_error("reading", &log))?;
         }
-        let blobs = self.home().join("blobs");
+        let blobs = self.blobs();
         let mut swept = Swept::default();
         for folder in entries(&blobs)? {
             for file in entries(&folder)? {

@@ -5,73 +5,13 @@ use std::path::Path;
 use gimlet::event::{ActionFormat, Event, EventKind, FinishState, Finished, Started, Suspension};
 use gimlet::ids::RunId;
 use gimlet::message::Usage;
+use gimlet::store::RunStatus;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use crate::log::Lines;
 
 /// How much of a task a list keeps, in characters.
 const TASK_CHARS: usize = 200;
-
-/// One run of a list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RunSummary {
-    /// Its id.
-    pub id: RunId,
-    /// When it began.
-    pub started: Timestamp,
-    /// When something last happened.
-    pub updated: Timestamp,
-    /// The beginning of what it was asked to do.
-    pub task: String,
-    /// Name of its agent.
-    pub agent: String,
-    /// The model it asks.
-    pub model: String,
-    /// How it acts.
-    pub action: ActionFormat,
-    /// The folder it works in.
-    pub root: String,
-    /// Where it stands.
-    #[serde(flatten)]
-    pub status: RunStatus,
-    /// Steps of the main agent.
-    pub steps: u32,
-    /// Tokens read and written, sub-agents included.
-    pub tokens: u64,
-    /// Seconds of work; the time between stopping and being resumed does not count.
-    pub seconds: f64,
-    /// Size of its log.
-    pub log_bytes: u64,
-    /// What is wrong with its log; the rest says how it stood before that line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub damage: Option<String>,
-}
-
-/// Where a run stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum RunStatus {
-    /// A process is working on it.
-    Running,
-    /// It waits for a person.
-    Suspended {
-        /// Id of the question.
-        approval: String,
-    },
-    /// The person stopped it.
-    Interrupted,
-    /// A replay did something else than the log says.
-    Diverged,
-    /// It is over and answered.
-    Answered,
-    /// It is over because it ran out of steps, time or tokens.
-    Limited,
-    /// It broke.
-    Failed,
-    /// Its process died without saying anything.
-    Crashed,
-}
 
 /// A run as its log alone tells it, without knowing whether somebody is still writing.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -10,32 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gimlet::event::Event;
 use gimlet::ids::RunId;
-use gimlet::store::StoreError;
+use gimlet::store::{OpenedRun, Repair, StoreError};
 
 use crate::files::{create_dir, io_error, private, sync_dir};
 use crate::lock::{Attempt, Door, RunLock};
 use crate::log::{Head, Lines, encode};
-
-/// A run that was opened for writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenedRun {
-    /// How many events its log holds.
-    pub events: u64,
-    /// Whether the end of the log had to be mended.
-    pub repair: Repair,
-}
-
-/// What opening a log for writing had to mend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repair {
-    /// Nothing.
-    Clean,
-    /// The last line was cut short by a crash and is removed; nobody was told that it was written.
-    TornLine {
-        /// How many bytes of it there were.
-        bytes: u64,
-    },
-}
 
 /// Whether opening may make the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gimlet::approval::{Decision, Scope};
 use gimlet::effect::Effect;
 use gimlet::guard::Redactor;
-use gimlet::store::{MemoryStore, Store};
+use gimlet::store::{MemoryStore, RunLog};
 use gimlet::telemetry::{self, Payloads};
 use gimlet::tool::{ToolCx, ToolError, TypedTool};
 use gimlet::{Agent, Ending, Env, Run};

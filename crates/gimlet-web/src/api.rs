@@ -10,9 +10,10 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use gimlet::digest::digest;
 use gimlet::ids::RunId;
-use gimlet::store::{BlobId, Store};
+use gimlet::store::BlobId;
 use gimlet_runtime::options::{Action, ApproveMode, Choice};
 use gimlet_runtime::{Input, Options};
 use serde::Deserialize;
@@ -149,7 +150,8 @@ pub(crate) async fn show(
 ) -> Result<Json<Value>, Problem> {
     let run = named(&run)?;
     let mut shown = json!(app.desk.summary(&run).await?);
-    let asked: Vec<_> = app.desk.questions()?.into_iter().filter(|question| question.run == run).collect();
+    let asked: Vec<_> =
+        app.desk.questions().await?.into_iter().filter(|question| question.run == run).collect();
     shown["questions"] = json!(asked);
     shown["at_work_here"] = json!(app.desk.is_here(&run));
     Ok(Json(shown))
@@ -176,29 +178,25 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let run = named(&run)?;
-    let path = app.desk.runtime().store().log_path(&run);
-    if !path.exists() {
-        return Err(Problem::not_found(format!("there is no run `{run}`")));
-    }
+    let store = app.desk.runtime().store();
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !accept.contains("text/event-stream") {
-        let text = tokio::fs::read_to_string(&path)
-            .await
-            .map_err(|error| Problem::from(anyhow::Error::from(error)))?;
-        let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
-        let skip = usize::try_from(from.after).unwrap_or(usize::MAX);
-        let lines = complete.lines().skip(skip).take(from.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS));
-        let events: Vec<Value> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let most = from.limit.unwrap_or(MOST_EVENTS).min(MOST_EVENTS);
+        let lines = store.lines(&run, from.after, most).await?;
+        let events: Vec<Value> =
+            lines.iter().filter_map(|line| serde_json::from_str(&line.json).ok()).collect();
         let next = from.after + events.len() as u64;
         return Ok(Json(json!({ "events": events, "next": next })).into_response());
     }
-    let watch = app.logs.watch(&run, &path, resume_at(&headers, from.after));
+    store.lease(&run).await?;
+    let watch = store.follow(&run, resume_at(&headers, from.after));
     let permit = permit(&app)?;
     let stream = futures_util::stream::unfold((watch, permit), async |(mut watch, permit)| {
         let text = match tokio::time::timeout(ALIVE, watch.next()).await {
             Err(_) => ": alive\n\n".to_owned(),
             Ok(lines) => {
-                lines?.iter().map(|(number, line)| format!("id: {number}\ndata: {line}\n\n")).collect()
+                let lines = lines?.ok()?;
+                lines.iter().map(|line| format!("id: {}\ndata: {}\n\n", line.seq, line.json)).collect()
             }
         };
         Some((Ok::<_, std::convert::Infallible>(text), (watch, permit)))
@@ -235,9 +233,7 @@ pub(crate) async fn act(
 
 /// Does something to a run, for programs and for the page.
 pub(crate) async fn perform(app: &App, run: &RunId, action: &str, order: Order) -> Result<Value, Problem> {
-    if !app.desk.runtime().store().log_path(run).exists() {
-        return Err(Problem::not_found(format!("there is no run `{run}`")));
-    }
+    app.desk.runtime().store().lease(run).await?;
     match action {
         "messages" => app.desk.say(run, order.text).await?,
         "resume" => app.desk.resume(run, Input::Resume(None)).await?,
@@ -258,7 +254,7 @@ pub(crate) async fn perform(app: &App, run: &RunId, action: &str, order: Order) 
 }
 
 pub(crate) async fn approvals(State(app): State<Arc<App>>) -> Result<Json<Value>, Problem> {
-    Ok(Json(json!({ "approvals": app.desk.questions()? })))
+    Ok(Json(json!({ "approvals": app.desk.questions().await? })))
 }
 
 pub(crate) async fn decide(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use gimlet::approval::{Decision, Scope};
 use gimlet::ids::RunId;
-use gimlet_runtime::parts::store::{ApprovalsError, Question, RunStatus, RunSummary};
+use gimlet::store::{InboxError, Question, RunStatus, RunSummary};
 use gimlet_runtime::{Attendance, Input, Options, Runtime, Session, Turn, rules};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -56,9 +56,7 @@ impl Desk {
 
     /// Runs, the newest first.
     pub(crate) async fn runs(&self) -> Result<Vec<RunSummary>, Problem> {
-        let store = self.runtime.store().clone();
-        let listed = tokio::task::spawn_blocking(move || store.list(1000)).await;
-        Ok(listed.map_err(|error| Problem::from(anyhow::Error::from(error)))??)
+        Ok(self.runtime.catalog().list(1000).await?)
     }
 
     pub(crate) async fn summary(&self, run: &RunId) -> Result<RunSummary, Problem> {
@@ -67,8 +65,8 @@ impl Desk {
     }
 
     /// Questions that wait.
-    pub(crate) fn questions(&self) -> Result<Vec<Question>, Problem> {
-        self.runtime.approvals().pending().map_err(|error| Problem::from(anyhow::Error::from(error)))
+    pub(crate) async fn questions(&self) -> Result<Vec<Question>, Problem> {
+        self.runtime.inbox().pending().await.map_err(|error| Problem::from(anyhow::Error::from(error)))
     }
 
     pub(crate) async fn start(&self, options: Options, task: String) -> Result<RunId, Problem> {
@@ -111,7 +109,7 @@ impl Desk {
 
     /// Answers a question, and carries its run on where nobody does.
     pub(crate) async fn decide(&self, id: &str, answer: Answer) -> Result<(), Problem> {
-        let asked = self.questions()?.into_iter().find(|question| question.request.id == id);
+        let asked = self.questions().await?.into_iter().find(|question| question.request.id == id);
         let scope = match answer.scope.as_deref() {
             None | Some("" | "once") => Scope::Once,
             Some("session") => Scope::Session,
@@ -133,10 +131,10 @@ impl Desk {
             }
             _ => return Err(Problem::unusable("decision must be approve, deny, or edit with a patch")),
         };
-        let given = self.runtime.approvals().answer(id, &answer.binding, &decision, Timestamp::now());
+        let given = self.runtime.inbox().answer(id, &answer.binding, &decision, Timestamp::now()).await;
         given.map_err(|error| match error {
-            ApprovalsError::NoSuchQuestion(_) => Problem::not_found(error.to_string()),
-            ApprovalsError::Answered(_) | ApprovalsError::Used(_) | ApprovalsError::OtherBinding(_) => {
+            InboxError::NoSuchQuestion(_) => Problem::not_found(error.to_string()),
+            InboxError::Answered(_) | InboxError::Used(_) | InboxError::OtherBinding(_) => {
                 Problem::conflict(error.to_string())
             }
             other => Problem::from(anyhow::Error::from(other)),

@@ -12,6 +12,5 @@ mod pages;
 mod problem;
 mod server;
 mod story;
-mod watch;
 
 pub use server::{Config, Server};

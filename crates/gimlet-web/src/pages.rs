@@ -9,8 +9,8 @@ use axum::body::Body;
 use axum::extract::{Form, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use futures_util::StreamExt;
 use gimlet::event::{Event, EventKind};
-use gimlet::store::Store;
 use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -158,7 +158,7 @@ fn text(run: &Value, key: &str) -> String {
 }
 
 pub(crate) async fn bell(State(app): State<Arc<App>>) -> Html<String> {
-    let waiting = app.desk.questions().map_or(0, |questions| questions.len());
+    let waiting = app.desk.questions().await.map_or(0, |questions| questions.len());
     Html(html! { @if waiting > 0 { span.badge data-waiting=(waiting) { (waiting) } } }.into_string())
 }
 
@@ -219,7 +219,7 @@ fn go_to(address: &str, part: bool) -> Response {
 }
 
 pub(crate) async fn approvals(State(app): State<Arc<App>>) -> Result<Response, Shown> {
-    let questions = app.desk.questions().map_err(|problem| Shown(problem, false))?;
+    let questions = app.desk.questions().await.map_err(|problem| Shown(problem, false))?;
     Ok(page("Questions", &html! {
         h1 { "Questions" }
         @if questions.is_empty() { p.empty { "Nothing waits for you. When a run wants to change a file or run a command, it asks here." } }
@@ -389,20 +389,18 @@ pub(crate) async fn stream(
 ) -> Result<Response, Shown> {
     let shown = |problem| Shown(problem, true);
     let id = named(&run).map_err(shown)?;
-    let path = app.desk.runtime().store().log_path(&id);
-    if !path.exists() {
-        return Err(shown(Problem::not_found("there is no such run")));
-    }
-    let watch = app.logs.watch(&id, &path, api::resume_at(&headers, from.after));
+    let store = app.desk.runtime().store();
+    store.lease(&id).await.map_err(|error| shown(error.into()))?;
+    let watch = store.follow(&id, api::resume_at(&headers, from.after));
     let permit = api::permit(&app).map_err(shown)?;
     let stream = futures_util::stream::unfold((watch, permit), async |(mut watch, permit)| {
         let text = match tokio::time::timeout(api::ALIVE, watch.next()).await {
             Err(_) => ": alive\n\n".to_owned(),
             Ok(lines) => {
-                let lines = lines?;
-                let last = lines.last().map_or(0, |(number, _)| *number);
+                let lines = lines?.ok()?;
+                let last = lines.last().map_or(0, |line| line.seq);
                 let events: Vec<Event> =
-                    lines.iter().filter_map(|(_, line)| serde_json::from_str(line).ok()).collect();
+                    lines.iter().filter_map(|line| serde_json::from_str(&line.json).ok()).collect();
                 tokio::time::sleep(GATHER).await;
                 let data: String =
                     added(&events).split(['\n', '\r']).map(|line| format!("data: {line}\n")).collect();

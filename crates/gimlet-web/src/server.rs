@@ -15,7 +15,6 @@ use tokio::sync::Semaphore;
 
 use crate::desk::Desk;
 use crate::gate::{Gate, guard, login};
-use crate::watch::Logs;
 use crate::{api, gate, pages};
 
 /// Most bytes of a request.
@@ -39,7 +38,6 @@ pub struct Config {
 pub(crate) struct App {
     pub(crate) gate: Gate,
     pub(crate) desk: Desk,
-    pub(crate) logs: Logs,
     pub(crate) projects: Vec<PathBuf>,
     pub(crate) program: PathBuf,
     pub(crate) watchers: Arc<Semaphore>,
@@ -66,11 +64,10 @@ impl Server {
         let listener =
             TcpListener::bind(listen).await.with_context(|| format!("cannot listen on {listen}"))?;
         let address = listener.local_addr()?;
-        let token = token(runtime.store().home())?;
+        let token = token(runtime.process().need_home()?.path())?;
         let app = App {
             gate: Gate::new(address, token),
             desk: Desk::new(runtime.clone()),
-            logs: Logs::default(),
             projects,
             program,
             watchers: Arc::new(Semaphore::new(MOST_WATCHERS)),

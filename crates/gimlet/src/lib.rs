@@ -13,7 +13,7 @@
 //! use gimlet::event::EventKind;
 //! use gimlet::message::{Finish, Message, ToolCall};
 //! use gimlet::model::{Model, ModelError, ModelEvent, ModelStream, Request};
-//! use gimlet::store::{MemoryStore, Store};
+//! use gimlet::store::{MemoryStore, RunLog};
 //! use gimlet::tool::{ToolCx, ToolError, TypedTool};
 //! use gimlet::{Agent, Ending, Env, Run};
 //!

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use gimlet::approval::{Decision, Scope};
 use gimlet::ids::RunId;
+use gimlet_runtime::Runtime;
 use jiff::Timestamp;
 
 use crate::app;
@@ -12,15 +13,15 @@ use crate::exit::{ExitStatus, UsageError};
 use crate::show::{is_cut, question, whole_question};
 
 /// Lists what waits for an answer, or shows all of one question.
-pub(crate) fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitStatus> {
+pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitStatus> {
     match args.command {
-        None => list(args.json),
-        Some(ApprovalsCommand::Show { id, json }) => show(&id, json),
+        None => list(args.json).await,
+        Some(ApprovalsCommand::Show { id, json }) => show(&id, json).await,
     }
 }
 
-fn show(id: &str, args: JsonArgs) -> anyhow::Result<ExitStatus> {
-    let found = app::approvals()?.pending()?.into_iter().find(|waiting| waiting.request.id == id);
+async fn show(id: &str, args: JsonArgs) -> anyhow::Result<ExitStatus> {
+    let found = app::inbox()?.pending().await?.into_iter().find(|waiting| waiting.request.id == id);
     let Some(waiting) = found else {
         return Err(UsageError::new(format!("no question `{id}` waits for an answer"))
             .hint("see `gimlet approvals`")
@@ -33,8 +34,9 @@ fn show(id: &str, args: JsonArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-fn list(args: JsonArgs) -> anyhow::Result<ExitStatus> {
-    let pending = app::approvals()?.pending()?;
+async fn list(args: JsonArgs) -> anyhow::Result<ExitStatus> {
+    let runtime = app::plain()?;
+    let pending = runtime.inbox().pending().await?;
     let mut stdout = crate::out::stdout();
     if args.json {
         crate::out::json(&pending)?;
@@ -45,8 +47,8 @@ fn list(args: JsonArgs) -> anyhow::Result<ExitStatus> {
     }
     for waiting in pending {
         write!(stdout, "{}", question(&waiting.request))?;
-        let resume =
-            if is_kept(&waiting.run) { format!(" && gimlet resume {}", waiting.run) } else { String::new() };
+        let kept = is_kept(&runtime, &waiting.run).await;
+        let resume = if kept { format!(" && gimlet resume {}", waiting.run) } else { String::new() };
         if is_cut(&waiting.request) {
             writeln!(stdout, "  gimlet approvals show {} shows all of it", waiting.request.id)?;
         }
@@ -56,34 +58,39 @@ fn list(args: JsonArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Says yes.
-pub(crate) fn approve(args: &ApproveArgs) -> anyhow::Result<ExitStatus> {
+pub(crate) async fn approve(args: &ApproveArgs) -> anyhow::Result<ExitStatus> {
     let scope = match (args.session, args.always) {
         (_, true) => Scope::Always,
         (true, false) => Scope::Session,
         (false, false) => Scope::Once,
     };
-    decide(&args.id, &Decision::Approve { scope }, "approved")
+    decide(&args.id, &Decision::Approve { scope }, "approved").await
 }
 
 /// Says no.
-pub(crate) fn deny(args: DenyArgs) -> anyhow::Result<ExitStatus> {
-    decide(&args.id, &Decision::Deny { feedback: args.feedback }, "denied")
+pub(crate) async fn deny(args: DenyArgs) -> anyhow::Result<ExitStatus> {
+    decide(&args.id, &Decision::Deny { feedback: args.feedback }, "denied").await
 }
 
-fn decide(id: &str, decision: &Decision, word: &str) -> anyhow::Result<ExitStatus> {
-    let approvals = app::approvals()?;
-    let run = approvals
-        .pending()?
+async fn decide(id: &str, decision: &Decision, word: &str) -> anyhow::Result<ExitStatus> {
+    let runtime = app::plain()?;
+    let inbox = runtime.inbox();
+    let run = inbox
+        .pending()
+        .await?
         .into_iter()
         .find(|question| question.request.id == id)
         .map(|question| question.run);
-    approvals
+    inbox
         .decide(id, decision, Timestamp::now())
+        .await
         .map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet approvals`"))?;
     let mut stderr = crate::out::stderr();
     writeln!(stderr, "{word} {id}")?;
     match run {
-        Some(run) if is_kept(&run) => writeln!(stderr, "hint: gimlet resume {run} carries on")?,
+        Some(run) if is_kept(&runtime, &run).await => {
+            writeln!(stderr, "hint: gimlet resume {run} carries on")?
+        }
         // `gimlet tools call` or a client of `gimlet mcp serve` asked, and is to ask again.
         Some(_) => match decision {
             Decision::Approve { .. } | Decision::Edit { .. } => {
@@ -97,6 +104,6 @@ fn decide(id: &str, decision: &Decision, word: &str) -> anyhow::Result<ExitStatu
 }
 
 /// Whether a question belongs to a run that can be carried on.
-fn is_kept(run: &RunId) -> bool {
-    app::store().is_ok_and(|store| store.log_path(run).exists())
+async fn is_kept(runtime: &Runtime, run: &RunId) -> bool {
+    runtime.store().lease(run).await.is_ok()
 }

@@ -59,7 +59,7 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
     let turn = session.submit(Input::Task(TASK.into())).await?;
     let id = turn.run().to_string();
     let ending = front.follow_until(&session, turn, &cancel).await?;
-    tell(&id, At::Shell(&format!("gimlet resume {id}")), &ending, &front)?;
+    tell(&id, At::Shell(&format!("gimlet resume {id}")), &ending, &front).await?;
     if args.keep {
         let kept = folder.keep();
         writeln!(stderr, "{DIM}kept in {}{DIM:#}", kept.display())?;

@@ -29,7 +29,7 @@ pub(crate) async fn export(
     format: ExportFormat,
     output: Option<&Path>,
 ) -> anyhow::Result<ExitStatus> {
-    let (_, id, events) = load(run).await?;
+    let (id, events) = load(run).await?;
     let text = match format {
         ExportFormat::Markdown => document(&events),
         ExportFormat::Json => {

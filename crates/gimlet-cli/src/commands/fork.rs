@@ -11,7 +11,7 @@ use crate::exit::ExitStatus;
 /// Forks a run and prints the new one's id.
 pub(crate) async fn fork(run: &str, at: u32, message: Option<String>) -> anyhow::Result<ExitStatus> {
     let runtime = app::plain()?;
-    let from = runtime.find(run)?;
+    let from = runtime.find(run).await?;
     let forked = runtime.fork(&from, at, message).await?;
     writeln!(crate::out::stdout(), "{}", forked.id)?;
     tell(&from, &forked, at)?;

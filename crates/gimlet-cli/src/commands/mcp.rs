@@ -12,13 +12,12 @@ use gimlet::approval::{ApprovalRequest, Approver, Decision, Scope};
 use gimlet::event::EventKind;
 use gimlet::ids::RunId;
 use gimlet::journal::Observer;
-use gimlet::store::Store;
+use gimlet::store::{Inbox, InboxError};
 use gimlet_runtime::mcp::{self, Inert};
 use gimlet_runtime::options::ApproveMode;
 use gimlet_runtime::parts::mcp::server::{Offer, Report, Task, Tasks, serve};
 use gimlet_runtime::parts::mcp::{Health, HealthRow, Reaper};
 use gimlet_runtime::parts::models::{Script, ScriptedModel};
-use gimlet_runtime::parts::store::{Approvals, ApprovalsError};
 use gimlet_runtime::{Attendance, BlobsOnly, Input, Options, Project, Runtime, stricter};
 use jiff::Timestamp;
 use serde_json::json;
@@ -121,11 +120,11 @@ async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
     let agent =
         Agent::builder(Arc::new(ScriptedModel::new("none", Script::default()))).tools(tools).build()?;
     let session = format!("mcp-{}", std::process::id());
-    let approvals = app::approvals()?;
-    let standing: Arc<dyn Approver> =
-        Arc::new(Standing { approvals: approvals.clone(), session: session.clone(), mode: options.approve });
-    let waiting: Arc<dyn Approver> = Arc::new(Waiting { approvals, session });
     let runtime = app::serving()?;
+    let inbox = runtime.inbox().clone();
+    let standing: Arc<dyn Approver> =
+        Arc::new(Standing { inbox: inbox.clone(), session: session.clone(), mode: options.approve });
+    let waiting: Arc<dyn Approver> = Arc::new(Waiting { inbox, session });
     let env = project.env(Arc::new(BlobsOnly(runtime.store().clone())), standing.clone(), stop.clone());
     let root = settings.root.clone();
     let options = Options { root: Some(root.clone()), ..Options::from(&options) };
@@ -137,17 +136,17 @@ async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
 
 /// Earlier decisions, and the mode the server was started with.
 struct Standing {
-    approvals: Approvals,
+    inbox: Arc<dyn Inbox>,
     session: String,
     mode: ApproveMode,
 }
 
 impl Standing {
-    fn known(&self, request: &ApprovalRequest) -> Result<Decision, ApprovalsError> {
-        if self.approvals.granted(&request.binding, &self.session)?.is_some() {
+    async fn known(&self, request: &ApprovalRequest) -> Result<Decision, InboxError> {
+        if self.inbox.granted(&request.binding, &self.session).await?.is_some() {
             return Ok(Decision::Approve { scope: Scope::Session });
         }
-        if let Some(decision) = self.approvals.decision(&request.id, &request.binding)? {
+        if let Some(decision) = self.inbox.take(&request.id, &request.binding).await? {
             return Ok(decision);
         }
         Ok(match stricter(self.mode, request.asking) {
@@ -161,20 +160,20 @@ impl Standing {
 impl Approver for Standing {
     fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, Decision> {
         // What cannot be read grants nothing.
-        async move { self.known(&request).unwrap_or(Decision::Deny { feedback: None }) }.boxed()
+        async move { self.known(&request).await.unwrap_or(Decision::Deny { feedback: None }) }.boxed()
     }
 }
 
 /// Leaves questions for `gimlet approve`.
 struct Waiting {
-    approvals: Approvals,
+    inbox: Arc<dyn Inbox>,
     session: String,
 }
 
 impl Approver for Waiting {
     fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, Decision> {
         async move {
-            match self.approvals.ask(&request, &self.session, Timestamp::now()) {
+            match self.inbox.ask(&request, &self.session, Timestamp::now()).await {
                 Ok(()) => Decision::Defer,
                 Err(_) => Decision::Deny { feedback: None },
             }
@@ -242,7 +241,7 @@ impl Worker {
 
     /// A run of this folder. Clients get no hold of what was done in another one.
     async fn own(&self, run: &str) -> anyhow::Result<RunId> {
-        let id = self.runtime.find_in(&self.root, run)?;
+        let id = self.runtime.find_in(&self.root, run).await?;
         let events = self.runtime.store().load(&id).await?;
         let root = events.iter().rev().find_map(|event| match &event.kind {
             EventKind::RunResumed { root, .. } => Some(root.as_str()),

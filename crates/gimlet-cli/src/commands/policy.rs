@@ -5,8 +5,8 @@ use std::io::Write;
 use gimlet::approval::binding;
 use gimlet::command::Confinement;
 use gimlet::effect::{Effect, Verdict};
+use gimlet::store::{Grant, Reach};
 use gimlet_runtime::parts::policy::{Author, Jail, Report, Rule, Say};
-use gimlet_runtime::parts::store::{Grant, Reach};
 
 use crate::app;
 use crate::args::{PolicyCommand, RootArgs};
@@ -19,23 +19,23 @@ use gimlet_runtime::Project;
 const COMMAND_TOOLS: [&str; 2] = ["run_cmd", "run_tests"];
 
 /// Checks a command, or shows or tests the rules.
-pub(crate) fn policy(command: PolicyCommand) -> anyhow::Result<ExitStatus> {
+pub(crate) async fn policy(command: PolicyCommand) -> anyhow::Result<ExitStatus> {
     let project = |root: &RootArgs| Project::to_look_at(&app::settings(root)?);
     match command {
         PolicyCommand::Check { command, no_jail, json, root } => {
             let jail = if no_jail { Jail::Absent } else { Jail::Active };
-            check(&project(&root)?, &command.join(" "), jail, json.json)
+            check(&project(&root)?, &command.join(" "), jail, json.json).await
         }
-        PolicyCommand::Show(root) => show(&project(&root)?),
+        PolicyCommand::Show(root) => show(&project(&root)?).await,
         PolicyCommand::Test(root) => test(&project(&root)?),
-        PolicyCommand::Forget { id } => forget(&id),
+        PolicyCommand::Forget { id } => forget(&id).await,
     }
 }
 
-fn check(project: &Project, command: &str, jail: Jail, json: bool) -> anyhow::Result<ExitStatus> {
+async fn check(project: &Project, command: &str, jail: Jail, json: bool) -> anyhow::Result<ExitStatus> {
     let mut report = project.policy().check(command, &project.command_context(jail));
     if matches!(report.verdict, Verdict::Ask(_))
-        && let Some(grant) = always(project, command, jail)?
+        && let Some(grant) = always(project, command, jail).await?
     {
         report = Report {
             verdict: Verdict::Allow,
@@ -52,7 +52,7 @@ fn check(project: &Project, command: &str, jail: Jail, json: bool) -> anyhow::Re
 }
 
 /// The standing yes that a command has here.
-fn always(project: &Project, command: &str, jail: Jail) -> anyhow::Result<Option<Grant>> {
+async fn always(project: &Project, command: &str, jail: Jail) -> anyhow::Result<Option<Grant>> {
     let effects = [Effect::Run { command: command.to_owned(), cwd: "".into() }];
     let root = project.path().display().to_string();
     let confinement = match jail {
@@ -60,12 +60,12 @@ fn always(project: &Project, command: &str, jail: Jail) -> anyhow::Result<Option
         Jail::Absent => Confinement::None,
     };
     let bindings = COMMAND_TOOLS.map(|tool| binding(tool, &effects, &root, confinement));
-    Ok(standing()?.into_iter().find(|grant| bindings.contains(&grant.request.binding)))
+    Ok(standing().await?.into_iter().find(|grant| bindings.contains(&grant.request.binding)))
 }
 
 /// Every answer that was given with "always".
-fn standing() -> anyhow::Result<Vec<Grant>> {
-    let grants = app::approvals()?.grants()?;
+async fn standing() -> anyhow::Result<Vec<Grant>> {
+    let grants = app::inbox()?.grants().await?;
     Ok(grants.into_iter().filter(|grant| grant.reach == Reach::Always).collect())
 }
 
@@ -74,7 +74,7 @@ fn name(grant: &Grant) -> String {
     format!("always-{}", grant.request.binding.chars().take(8).collect::<String>())
 }
 
-fn show(project: &Project) -> anyhow::Result<ExitStatus> {
+async fn show(project: &Project) -> anyhow::Result<ExitStatus> {
     let mut stdout = crate::out::stdout();
     for rule in project.policy().rules() {
         let (style, word) = match rule.verdict {
@@ -90,7 +90,7 @@ fn show(project: &Project) -> anyhow::Result<ExitStatus> {
     for secret in project.policy().added_secrets() {
         writeln!(stdout, "{ERROR}{:<15}{ERROR:#} {BOLD}{secret}{BOLD:#}", "never shown")?;
     }
-    for grant in standing()? {
+    for grant in standing().await? {
         let effects: Vec<String> = grant.request.effects.iter().map(effect_line).collect();
         let name = name(&grant);
         writeln!(stdout, "{GOOD}{:<15}{GOOD:#} {BOLD}{name:<26}{BOLD:#} {}", "allow", effects.join(", "))?;
@@ -124,14 +124,14 @@ fn test(project: &Project) -> anyhow::Result<ExitStatus> {
     Ok(if failures.is_empty() { ExitStatus::Success } else { ExitStatus::Failure })
 }
 
-fn forget(id: &str) -> anyhow::Result<ExitStatus> {
-    let found = standing()?.into_iter().find(|grant| name(grant) == id);
+async fn forget(id: &str) -> anyhow::Result<ExitStatus> {
+    let found = standing().await?.into_iter().find(|grant| name(grant) == id);
     let Some(grant) = found else {
         return Err(UsageError::new(format!("nothing was answered with always under the name `{id}`"))
             .hint("see `gimlet policy show`")
             .into());
     };
-    app::approvals()?.revoke(&grant.request.binding)?;
+    app::inbox()?.revoke(&grant.request.binding).await?;
     writeln!(crate::out::stderr(), "forgotten: {NAME}{id}{NAME:#} asks again")?;
     Ok(ExitStatus::Success)
 }

@@ -15,7 +15,7 @@ use crate::style::BOLD;
 
 /// Shows a run again.
 pub(crate) async fn replay(run: &str, speed: f64, max_pause: f64) -> anyhow::Result<ExitStatus> {
-    let (_, id, events) = load(run).await?;
+    let (id, events) = load(run).await?;
     let action = events.iter().find_map(|event| match &event.kind {
         EventKind::RunStarted(started) => Some(started.action),
         _ => None,
@@ -34,7 +34,7 @@ pub(crate) async fn replay(run: &str, speed: f64, max_pause: f64) -> anyhow::Res
             _ => {}
         }
         if let Some(ending) = ending(event) {
-            tell(id.as_str(), At::Shell(&format!("gimlet resume {id}")), &ending, &front)?;
+            tell(id.as_str(), At::Shell(&format!("gimlet resume {id}")), &ending, &front).await?;
         }
     }
     front.screen().rest();

@@ -38,7 +38,7 @@ pub(crate) async fn resume(args: ResumeArgs) -> anyhow::Result<ExitStatus> {
         );
     }
     let runtime = app::runtime(&options)?;
-    let id = runtime.find(&args.run)?;
+    let id = runtime.find(&args.run).await?;
     let front = Front::new(&options, Typing::Ignored);
     let opened = runtime.reopen_attended(&id, (&options).into(), front.attendance());
     let session = interrupt::starting(opened).await?;
@@ -71,7 +71,7 @@ async fn one_task(session: Session, mut front: Front, task: Option<String>) -> a
     let turn = session.submit(input).await.map_err(|error| refused(error, At::Shell(&resume)))?;
     let (id, resume) = (turn.run().to_string(), resume_line(&session));
     let ending = front.follow_until(&session, turn, &cancel).await?;
-    tell(&id, At::Shell(&resume), &ending, &front)?;
+    tell(&id, At::Shell(&resume), &ending, &front).await?;
     Ok(ExitStatus::from(&ending))
 }
 

@@ -2,20 +2,19 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 use gimlet::event::{Event, EventKind, FinishState, Suspension};
 use gimlet::ids::RunId;
-use gimlet::store::Store;
+use gimlet::store::RunStatus;
 use gimlet::text::Printable;
-use gimlet_runtime::parts::store::{FileStore, RunStatus};
+use gimlet_runtime::Runtime;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::{export, fork, replay};
 use crate::app;
 use crate::args::{RootArgs, RunsCommand, RunsListArgs};
-use crate::exit::{ExitStatus, UsageError};
+use crate::exit::ExitStatus;
 use crate::show::{Prose, Talk, Telling, Volume, Warnings, clip, summary};
 use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
 use gimlet_runtime::config::DEFAULT_AGENT;
@@ -23,7 +22,7 @@ use gimlet_runtime::config::DEFAULT_AGENT;
 /// Looks at runs, or makes a new one of an old one.
 pub(crate) async fn runs(command: Option<RunsCommand>, listed: RunsListArgs) -> anyhow::Result<ExitStatus> {
     match command.unwrap_or(RunsCommand::List(listed)) {
-        RunsCommand::List(args) => list(&args),
+        RunsCommand::List(args) => list(&args).await,
         RunsCommand::Show { run, timeline: true, .. } => super::trace::timeline(&run).await,
         RunsCommand::Show { run, json, timeline: false } => show(&run, json.json).await,
         RunsCommand::Trace { run, trace_content } => super::trace::resend(&run, trace_content).await,
@@ -31,18 +30,19 @@ pub(crate) async fn runs(command: Option<RunsCommand>, listed: RunsListArgs) -> 
         RunsCommand::Export { run, format, output } => export::export(&run, format, output.as_deref()).await,
         RunsCommand::Fork { run, at, message } => fork::fork(&run, at, message).await,
         RunsCommand::Undo(args) => super::undo::undo(args).await,
-        RunsCommand::Delete { runs } => super::prune::delete(&runs),
-        RunsCommand::Prune { older_than, dry_run } => super::prune::prune(older_than, dry_run),
+        RunsCommand::Delete { runs } => super::prune::delete(&runs).await,
+        RunsCommand::Prune { older_than, dry_run } => super::prune::prune(older_than, dry_run).await,
     }
 }
 
-fn list(args: &RunsListArgs) -> anyhow::Result<ExitStatus> {
-    let store = app::store()?;
+async fn list(args: &RunsListArgs) -> anyhow::Result<ExitStatus> {
+    let runtime = app::plain()?;
+    let catalog = runtime.catalog();
     let folder = RootArgs { root: args.root.clone() }.canonical();
     let runs: Vec<_> = match args.all {
-        true => store.list(args.limit)?,
+        true => catalog.list(args.limit).await?,
         false => {
-            let all = store.list(usize::MAX)?;
+            let all = catalog.list(usize::MAX).await?;
             all.into_iter().filter(|run| Path::new(&run.root) == folder).take(args.limit).collect()
         }
     };
@@ -52,7 +52,7 @@ fn list(args: &RunsListArgs) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Success);
     }
     if runs.is_empty() {
-        match store.list(1)?.is_empty() {
+        match catalog.list(1).await?.is_empty() {
             true => writeln!(crate::out::stderr(), "no runs yet")?,
             false => {
                 writeln!(crate::out::stderr(), "no runs in this folder")?;
@@ -90,22 +90,21 @@ fn list(args: &RunsListArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// The run that a person means; `last` is the last one of this folder.
-pub(super) fn find(store: &FileStore, run: &str) -> anyhow::Result<RunId> {
+pub(super) async fn find(runtime: &Runtime, run: &str) -> anyhow::Result<RunId> {
     let here = std::env::current_dir().and_then(|here| here.canonicalize())?;
-    let found = store.resolve_in(run, &here);
-    Ok(found.map_err(|error| UsageError::new(error.to_string()).hint("see `gimlet runs`"))?)
+    runtime.find_in(&here, run).await
 }
 
 /// A run by what a person calls it, and its events.
-pub(super) async fn load(run: &str) -> anyhow::Result<(Arc<FileStore>, RunId, Vec<Event>)> {
-    let store = app::store()?;
-    let id = find(&store, run)?;
-    let events = store.load(&id).await?;
-    Ok((store, id, events))
+pub(super) async fn load(run: &str) -> anyhow::Result<(RunId, Vec<Event>)> {
+    let runtime = app::plain()?;
+    let id = find(&runtime, run).await?;
+    let events = runtime.store().load(&id).await?;
+    Ok((id, events))
 }
 
 async fn show(run: &str, json: bool) -> anyhow::Result<ExitStatus> {
-    let (_, _, events) = load(run).await?;
+    let (_, events) = load(run).await?;
     let mut stdout = crate::out::stdout();
     if json {
         for event in &events {

@@ -2,12 +2,10 @@
 
 use std::io::Write;
 
-use gimlet::event::Event;
-use gimlet::store::Store;
-
 use gimlet_runtime::options::Trace;
 use gimlet_runtime::{Options, redactor, trace};
 
+use super::runs::load;
 use crate::app;
 use crate::exit::ExitStatus;
 use crate::show;
@@ -17,7 +15,7 @@ const WIDE: usize = 100;
 
 /// Sends a run's spans to the collector.
 pub(crate) async fn resend(run: &str, trace_content: bool) -> anyhow::Result<ExitStatus> {
-    let events = load(run).await?;
+    let (_, events) = load(run).await?;
     let asked = Trace { content: trace_content, ..Trace::default() };
     let settings = app::settings(Options::default())?;
     let sent = trace::resend(&settings, &events, asked, &redactor(settings.process())).await?;
@@ -27,16 +25,10 @@ pub(crate) async fn resend(run: &str, trace_content: bool) -> anyhow::Result<Exi
 
 /// Draws where a run's time went.
 pub(crate) async fn timeline(run: &str) -> anyhow::Result<ExitStatus> {
-    let events = load(run).await?;
+    let (_, events) = load(run).await?;
     let spans = trace::spans(&events, trace::Content::default(), &redactor(app::process()?.as_ref()));
     write!(crate::out::stdout(), "{}", show::timeline(&spans, width()))?;
     Ok(ExitStatus::Success)
-}
-
-async fn load(run: &str) -> anyhow::Result<Vec<Event>> {
-    let store = app::store()?;
-    let id = super::runs::find(&store, run)?;
-    Ok(store.load(&id).await?)
 }
 
 fn width() -> usize {

@@ -13,7 +13,7 @@ use crate::style::{DIM, ERROR, GOOD};
 /// Takes patches of a run back.
 pub(crate) async fn undo(args: UndoArgs) -> anyhow::Result<ExitStatus> {
     let runtime = app::plain()?;
-    let id = super::runs::find(runtime.store(), &args.run)?;
+    let id = super::runs::find(&runtime, &args.run).await?;
     let outcomes = runtime.undo(&id, args.patch.as_deref()).await?;
     tell(&outcomes, id.as_str(), args.json.json)?;
     let failed = outcomes.iter().any(|outcome| outcome.error.is_some());

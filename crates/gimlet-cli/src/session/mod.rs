@@ -181,7 +181,7 @@ impl Interactive {
                 Ok(Next::Stopped)
             }
             Ending::Finished(_) | Ending::Suspended(_) | Ending::Failed(_) => {
-                tell(&id, At::Session, &ending, &self.front)?;
+                tell(&id, At::Session, &ending, &self.front).await?;
                 writeln!(stderr)?;
                 Ok(Next::Prompt)
             }

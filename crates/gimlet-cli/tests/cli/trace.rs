@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
 use gimlet::event::Event;
-use gimlet::store::Store as _;
+use gimlet::store::RunLog as _;
 use gimlet_testkit::{Collecting, ExportedSpan, ExportedStatus, ModelServer, OtlpCollector};
 use serde_json::{Value, json};
 

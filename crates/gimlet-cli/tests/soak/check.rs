@@ -5,7 +5,7 @@ use std::path::Path;
 use gimlet::cell::CellEnd;
 use gimlet::event::{Event, EventKind};
 use gimlet::ids::RunId;
-use gimlet::store::{Store, StoreError};
+use gimlet::store::{RunLog, StoreError};
 use gimlet::tool::code;
 use gimlet_store::FileStore;
 

@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, ready};
+use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
 use gimlet::context::Window;
 use gimlet::event::{Event, EventKind};
 use gimlet::ids::{Clock, RunId, SystemClock};
 use gimlet::model::{Model, ModelError, ModelStream, Request};
-use gimlet::store::{BlobId, Store, StoreError};
+use gimlet::store::{BlobId, Blobs, Lease, Line, OpenedRun, RunLog, StoreError};
 use gimlet_store::FileStore;
 use jiff::Timestamp;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::eventually;
@@ -111,7 +113,7 @@ impl Watched {
     }
 }
 
-impl Store for Watched {
+impl RunLog for Watched {
     fn append(&self, event: &Event) -> BoxFuture<'_, Result<(), StoreError>> {
         let (seq, barrier) = (event.seq, event.is_barrier());
         let written = self.inner.append(event);
@@ -125,10 +127,50 @@ impl Store for Watched {
         .boxed()
     }
 
+    fn open<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<OpenedRun, StoreError>> {
+        self.inner.open(run)
+    }
+
+    fn close(&self, run: &RunId) {
+        self.inner.close(run);
+    }
+
+    fn lease<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Lease, StoreError>> {
+        self.inner.lease(run)
+    }
+
     fn load(&self, run: &RunId) -> BoxFuture<'_, Result<Vec<Event>, StoreError>> {
         self.inner.load(run)
     }
 
+    fn lines<'a>(
+        &'a self,
+        run: &'a RunId,
+        after: u64,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Line>, StoreError>> {
+        self.inner.lines(run, after, most)
+    }
+
+    fn follow(&self, run: &RunId, after: u64) -> BoxStream<'static, Result<Vec<Line>, StoreError>> {
+        self.inner.follow(run, after)
+    }
+
+    fn add_entry<'a>(
+        &'a self,
+        run: &'a RunId,
+        list: &'a str,
+        entry: Value,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.inner.add_entry(run, list, entry)
+    }
+
+    fn entries<'a>(&'a self, run: &'a RunId, list: &'a str) -> BoxFuture<'a, Result<Vec<Value>, StoreError>> {
+        self.inner.entries(run, list)
+    }
+}
+
+impl Blobs for Watched {
     fn put<'a>(&'a self, bytes: &'a [u8]) -> BoxFuture<'a, Result<BlobId, StoreError>> {
         self.inner.put(bytes)
     }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use gimlet::approval::{ApprovalRequest, Decision, Scope, binding};
 use gimlet::command::Confinement;
 use gimlet::effect::Effect;
-use gimlet_store::{Approvals, ApprovalsError, Reach};
+use gimlet::store::{InboxError, Reach};
+use gimlet_store::{Approvals, ApprovalsError};
 use serde_json::json;
 
 use crate::support::{HOME, at, child, run};
@@ -69,7 +70,9 @@ fn a_question_is_found_and_its_answer_used_once() {
     assert_eq!(asks.decision("q1", &first.binding).unwrap(), Some(ONCE));
     assert_eq!(asks.decision("q1", &first.binding).unwrap(), None, "only once");
     assert_eq!(asks.granted(&first.binding, "s").unwrap(), None);
-    assert!(matches!(answers.decide("q1", &ALWAYS, at(5)), Err(ApprovalsError::Used(id)) if id == "q1"));
+    assert!(
+        matches!(answers.decide("q1", &ALWAYS, at(5)), Err(ApprovalsError::Inbox(InboxError::Used(id))) if id == "q1")
+    );
 
     let no = Decision::Deny { feedback: Some("use cargo".into()) };
     answers.decide("q2", &no, at(6)).unwrap();
@@ -100,7 +103,9 @@ fn asking_again_keeps_an_unused_answer_to_the_same_thing_only() {
     assert_eq!(approvals.pending().unwrap()[0].request, changed);
 
     let theirs = approvals.ask(&by("other", &changed), "s", at(7));
-    assert!(matches!(theirs, Err(ApprovalsError::OtherRun { run: whose, .. }) if whose == run("r")));
+    assert!(
+        matches!(theirs, Err(ApprovalsError::Inbox(InboxError::OtherRun { run: whose, .. })) if whose == run("r"))
+    );
 }
 
 #[test]
@@ -115,7 +120,10 @@ fn an_answer_can_be_changed_until_it_is_used() {
     approvals.decide("q", &Decision::Defer, at(4)).unwrap();
     assert_eq!(approvals.pending().unwrap().len(), 1);
     assert_eq!(approvals.decision("q", &asked.binding).unwrap(), None);
-    assert!(matches!(approvals.decide("nobody", &ONCE, at(5)), Err(ApprovalsError::NoSuchQuestion(_))));
+    assert!(matches!(
+        approvals.decide("nobody", &ONCE, at(5)),
+        Err(ApprovalsError::Inbox(InboxError::NoSuchQuestion(_)))
+    ));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gimlet::store::{BlobId, Store, StoreError};
+use gimlet::store::{BlobId, Blobs, StoreError};
 use gimlet_store::FileStore;
 
 #[tokio::test]

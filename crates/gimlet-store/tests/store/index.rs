@@ -8,8 +8,8 @@ use gimlet::event::{
 };
 use gimlet::limits::Limits;
 use gimlet::message::Usage;
-use gimlet::store::Store;
-use gimlet_store::{FileStore, FindError, RunStatus, RunSummary};
+use gimlet::store::{Catalog, FindError, RunLog, RunStatus, RunSummary};
+use gimlet_store::FileStore;
 
 use crate::support::{at, event, finished, left, run, started, warning};
 
@@ -64,7 +64,7 @@ async fn a_list_says_where_each_run_stands() {
     let home = tempfile::tempdir().unwrap();
     fill(home.path()).await;
     let store = FileStore::open(home.path()).unwrap();
-    let runs = store.list(100).unwrap();
+    let runs = store.list(100).await.unwrap();
     assert_eq!(runs.len(), 11);
     for (name, expected) in [
         ("answered", RunStatus::Answered),
@@ -82,13 +82,13 @@ async fn a_list_says_where_each_run_stands() {
         assert_eq!(status(&runs, name), expected, "{name}");
     }
 
-    store.open_run(&run("resumed")).await.unwrap();
+    store.open(&run("resumed")).await.unwrap();
     let other = FileStore::open(home.path()).unwrap();
-    assert_eq!(status(&other.list(100).unwrap(), "resumed"), RunStatus::Running);
-    other.open_run(&run("crashed")).await.unwrap();
-    assert_eq!(status(&store.list(100).unwrap(), "crashed"), RunStatus::Running);
+    assert_eq!(status(&other.list(100).await.unwrap(), "resumed"), RunStatus::Running);
+    other.open(&run("crashed")).await.unwrap();
+    assert_eq!(status(&store.list(100).await.unwrap(), "crashed"), RunStatus::Running);
     drop(other);
-    assert_eq!(status(&store.list(100).unwrap(), "crashed"), RunStatus::Crashed);
+    assert_eq!(status(&store.list(100).await.unwrap(), "crashed"), RunStatus::Crashed);
 }
 
 #[tokio::test]
@@ -132,11 +132,11 @@ async fn a_summary_is_what_the_log_says() {
         log_bytes: fs::metadata(store.log_path(&id)).unwrap().len(),
         damage: None,
     };
-    assert_eq!(store.list(1).unwrap(), std::slice::from_ref(&expected), "from the log");
-    assert_eq!(store.list(1).unwrap(), [expected], "from the index");
+    assert_eq!(store.list(1).await.unwrap(), std::slice::from_ref(&expected), "from the log");
+    assert_eq!(store.list(1).await.unwrap(), [expected], "from the index");
 
     store.append(&event(&id, 10, EventKind::RunFinished(finished(FinishState::Answered)))).await.unwrap();
-    let done = store.list(1).unwrap().remove(0);
+    let done = store.list(1).await.unwrap().remove(0);
     assert_eq!((done.status, done.steps, done.seconds), (RunStatus::Answered, 3, 1.5));
 }
 
@@ -145,18 +145,18 @@ async fn an_index_kept_up_to_date_equals_one_built_anew() {
     let home = tempfile::tempdir().unwrap();
     let store = FileStore::open(home.path()).unwrap();
     fill(home.path()).await;
-    store.list(1).unwrap();
+    store.list(1).await.unwrap();
     left(home.path(), "later", vec![started("t"), reply(5, 5), warning("w")]).await;
-    store.list(1).unwrap();
+    store.list(1).await.unwrap();
     store.append(&event(&run("asks"), 3, resumed("/q"))).await.unwrap();
     fs::remove_dir_all(home.path().join("runs/failed")).unwrap();
-    let kept = store.list(100).unwrap();
+    let kept = store.list(100).await.unwrap();
     assert_eq!(kept.len(), 11);
     assert_eq!(status(&kept, "asks"), RunStatus::Running);
 
     let index = home.path().join("index.sqlite");
     fs::remove_file(&index).unwrap();
-    assert_eq!(store.list(100).unwrap(), kept);
+    assert_eq!(store.list(100).await.unwrap(), kept);
     assert!(index.exists());
 }
 
@@ -165,7 +165,7 @@ async fn a_bad_index_is_replaced_without_a_word() {
     let home = tempfile::tempdir().unwrap();
     fill(home.path()).await;
     let store = FileStore::open(home.path()).unwrap();
-    let right = store.list(100).unwrap();
+    let right = store.list(100).await.unwrap();
     let index = home.path().join("index.sqlite");
     let good = fs::read(&index).unwrap();
 
@@ -175,15 +175,15 @@ async fn a_bad_index_is_replaced_without_a_word() {
     later[60..64].copy_from_slice(&99u32.to_be_bytes());
     for bad in [b"not a database at all".to_vec(), good[..good.len() / 2].to_vec(), holes, later] {
         fs::write(&index, bad).unwrap();
-        assert_eq!(store.list(100).unwrap(), right);
+        assert_eq!(store.list(100).await.unwrap(), right);
         let version = fs::read(&index).unwrap()[60..64].to_vec();
         assert_eq!(version, 1u32.to_be_bytes(), "a good index is there again");
-        assert_eq!(store.list(100).unwrap(), right);
+        assert_eq!(store.list(100).await.unwrap(), right);
     }
     // Not even a folder in its place is an error.
     fs::remove_file(&index).unwrap();
     fs::create_dir(&index).unwrap();
-    assert_eq!(store.list(100).unwrap(), right);
+    assert_eq!(store.list(100).await.unwrap(), right);
 }
 
 #[tokio::test]
@@ -191,16 +191,16 @@ async fn an_unchanged_log_is_not_read_again() {
     let home = tempfile::tempdir().unwrap();
     left(home.path(), "same", vec![started("the old task")]).await;
     let store = FileStore::open(home.path()).unwrap();
-    assert_eq!(store.list(1).unwrap()[0].task, "the old task");
+    assert_eq!(store.list(1).await.unwrap()[0].task, "the old task");
 
     let log = store.log_path(&run("same"));
     let changed = fs::metadata(&log).unwrap().modified().unwrap();
     fs::write(&log, fs::read_to_string(&log).unwrap().replace("the old task", "the new task")).unwrap();
     let set_time = |time| File::options().write(true).open(&log).unwrap().set_modified(time).unwrap();
     set_time(changed);
-    assert_eq!(store.list(1).unwrap()[0].task, "the old task", "same size, same time: not looked into");
+    assert_eq!(store.list(1).await.unwrap()[0].task, "the old task", "same size, same time: not looked into");
     set_time(changed + std::time::Duration::from_secs(1));
-    assert_eq!(store.list(1).unwrap()[0].task, "the new task");
+    assert_eq!(store.list(1).await.unwrap()[0].task, "the new task");
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_damaged_run_is_listed_with_its_damage() {
     fs::write(&log, fs::read_to_string(&log).unwrap().replace("\"seq\":2", "\"seq\":9")).unwrap();
     fs::write(store.log_path(&run("worse")), "nonsense\n").unwrap();
     for _ in 0..2 {
-        let runs = store.list(100).unwrap();
+        let runs = store.list(100).await.unwrap();
         assert_eq!(runs.len(), 3);
         let damage = |name: &str| runs.iter().find(|found| found.id == run(name)).unwrap().damage.clone();
         assert_eq!(damage("good"), None);
@@ -232,7 +232,7 @@ async fn a_damaged_run_is_listed_with_its_damage() {
 async fn a_run_is_found_by_what_a_person_types() {
     let home = tempfile::tempdir().unwrap();
     let store = FileStore::open(home.path()).unwrap();
-    assert!(matches!(store.resolve("last"), Err(FindError::NoRuns)));
+    assert!(matches!(store.find("last", Path::new("/project")).await, Err(FindError::NoRuns)));
     let ids = ["20260101-000000-aaaaaa", "20260101-000000-bbbbbb", "20260202-000000-cccccc", "20260202"];
     for (nr, id) in (0..).zip(ids) {
         // Started in the order of their ids, but for the first, which comes last.
@@ -241,20 +241,23 @@ async fn a_run_is_found_by_what_a_person_types() {
     }
     fs::create_dir(home.path().join("runs/20260303-never-began")).unwrap();
     fs::write(home.path().join("runs/README"), "not a run").unwrap();
-    let found =
-        |text: &str| store.resolve(text).map(|run| run.to_string()).map_err(|error| error.to_string());
-    assert_eq!(found("last").unwrap(), ids[0]);
-    assert_eq!(found(ids[1]).unwrap(), ids[1]);
-    assert_eq!(found("bbbbbb").unwrap(), ids[1]);
-    assert_eq!(found("20260202-").unwrap(), ids[2]);
-    assert_eq!(found("20260202").unwrap(), ids[3], "a whole id is that run, whatever else it begins");
-    assert_eq!(found("zzz").unwrap_err(), "no run begins or ends with `zzz`");
-    assert_eq!(found("").unwrap_err(), "no run begins or ends with ``");
-    assert_eq!(found("20260303").unwrap_err(), "no run begins or ends with `20260303`");
+    let found = async |text: &str| match store.find(text, Path::new("/project")).await {
+        Ok(run) => Ok(run.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    assert!(matches!(store.find("last", Path::new("/elsewhere")).await, Err(FindError::NoneHere)));
+    assert_eq!(found("last").await.unwrap(), ids[0]);
+    assert_eq!(found(ids[1]).await.unwrap(), ids[1]);
+    assert_eq!(found("bbbbbb").await.unwrap(), ids[1]);
+    assert_eq!(found("20260202-").await.unwrap(), ids[2]);
+    assert_eq!(found("20260202").await.unwrap(), ids[3], "a whole id is that run, whatever else it begins");
+    assert_eq!(found("zzz").await.unwrap_err(), "no run begins or ends with `zzz`");
+    assert_eq!(found("").await.unwrap_err(), "no run begins or ends with ``");
+    assert_eq!(found("20260303").await.unwrap_err(), "no run begins or ends with `20260303`");
     assert_eq!(
-        found("20260101").unwrap_err(),
+        found("20260101").await.unwrap_err(),
         "`20260101` could be any of 20260101-000000-bbbbbb, 20260101-000000-aaaaaa"
     );
-    let newest: Vec<_> = store.list(2).unwrap().into_iter().map(|run| run.id.to_string()).collect();
+    let newest: Vec<_> = store.list(2).await.unwrap().into_iter().map(|run| run.id.to_string()).collect();
     assert_eq!(newest, [ids[0], ids[3]]);
 }

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use gimlet::effect::Effect;
 use gimlet::event::{Event, EventKind};
 use gimlet::ids::RunId;
-use gimlet::store::{Store, StoreError};
-use gimlet_store::{FileStore, Repair};
+use gimlet::store::{Repair, RunLog, StoreError};
+use gimlet_store::FileStore;
 
 use crate::support::{HOME, child, event, run, started, warning};
 
@@ -36,7 +36,7 @@ fn nth(run: &RunId, seq: u64) -> Event {
 async fn child_appends() {
     let store = FileStore::open(&PathBuf::from(std::env::var_os(HOME).unwrap())).unwrap();
     let run = run(&std::env::var(RUN).unwrap());
-    let written = match store.open_run(&run).await {
+    let written = match store.open(&run).await {
         Ok(opened) => opened.events,
         Err(StoreError::NoSuchRun(_)) => 0,
         Err(error) => panic!("{error}"),
@@ -78,7 +78,7 @@ async fn no_acknowledged_event_is_lost() {
             last = last.max(kill_after(home.path(), &run, (random >> 33) as usize % 30).await);
 
             let store = FileStore::open(home.path()).unwrap();
-            let opened = match store.open_run(&run).await {
+            let opened = match store.open(&run).await {
                 Ok(opened) => opened,
                 Err(StoreError::NoSuchRun(_)) if last == 0 => continue,
                 Err(error) => panic!("{error}"),
@@ -102,7 +102,7 @@ async fn kill_after(home: &std::path::Path, run: &RunId, count: usize) -> u64 {
         out.by_ref().map_while(Result::ok).filter_map(|line| acknowledged(&line)).take(count).collect();
     if count > 0 {
         assert_eq!(acks.len(), count, "the writer stopped by itself");
-        let locked = FileStore::open(home).unwrap().open_run(run).await;
+        let locked = FileStore::open(home).unwrap().open(run).await;
         assert!(matches!(locked, Err(StoreError::Locked(_))), "a live writer's run is open to others");
     }
     writer.kill().unwrap();
@@ -133,7 +133,7 @@ async fn after_a_failed_write_nothing_more_is_written() {
     let last = said.lines().filter_map(acknowledged).max().unwrap();
     let store = FileStore::open(home.path()).unwrap();
     assert_eq!(store.load(&run).await.unwrap().len() as u64, last);
-    let opened = store.open_run(&run).await.unwrap();
+    let opened = store.open(&run).await.unwrap();
     assert_eq!(opened.events, last);
     assert!(matches!(opened.repair, Repair::TornLine { bytes: 1.. }));
     store.append(&nth(&run, last + 1)).await.unwrap();

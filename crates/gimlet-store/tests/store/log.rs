@@ -12,8 +12,8 @@ use gimlet::event::{
 };
 use gimlet::limits::Limits;
 use gimlet::message::{Finish, Thinking, ToolCall, Usage};
-use gimlet::store::{BlobId, Store, StoreError};
-use gimlet_store::{FileStore, OpenedRun, Repair};
+use gimlet::store::{BlobId, Blobs, Catalog, OpenedRun, Repair, RunLog, StoreError};
+use gimlet_store::FileStore;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ async fn every_kind_of_event_comes_back() {
     let written = left(home.path(), "all-kinds", every_kind()).await;
     let store = FileStore::open(home.path()).unwrap();
     assert_eq!(store.load(&run("all-kinds")).await.unwrap(), written);
-    let opened = store.open_run(&run("all-kinds")).await.unwrap();
+    let opened = store.open(&run("all-kinds")).await.unwrap();
     assert_eq!(opened, OpenedRun { events: written.len() as u64, repair: Repair::Clean });
 }
 
@@ -167,9 +167,9 @@ proptest! {
                 assert_eq!(store.load(&id).await.unwrap(), written[..2]);
                 let bytes = (end - kept) as u64;
                 let repair = if bytes == 0 { Repair::Clean } else { Repair::TornLine { bytes } };
-                assert_eq!(store.open_run(&id).await.unwrap(), OpenedRun { events: 2, repair });
+                assert_eq!(store.open(&id).await.unwrap(), OpenedRun { events: 2, repair });
                 store.append(&written[2]).await.unwrap();
-                store.close_run(&id);
+                store.close(&id);
                 assert_eq!(fs::read(&path).unwrap(), whole);
             }
         });
@@ -187,7 +187,7 @@ async fn a_tail_of_zeros_is_a_torn_line() {
     bytes.extend([0; 4096]);
     fs::write(&path, bytes).unwrap();
     assert_eq!(store.load(&run("zeros")).await.unwrap(), written);
-    let opened = store.open_run(&run("zeros")).await.unwrap();
+    let opened = store.open(&run("zeros")).await.unwrap();
     assert_eq!(opened.repair, Repair::TornLine { bytes: 4096 });
 }
 
@@ -201,7 +201,7 @@ async fn damage_of(home: &Path, change: impl Fn(&mut Vec<String>)) -> [StoreErro
     change(&mut lines);
     fs::write(&path, lines.join("\n") + "\n").unwrap();
     let before = fs::read(&path).unwrap();
-    let errors = [store.load(&id).await.unwrap_err(), store.open_run(&id).await.unwrap_err()];
+    let errors = [store.load(&id).await.unwrap_err(), store.open(&id).await.unwrap_err()];
     assert_eq!(fs::read(&path).unwrap(), before, "a damaged log is left alone");
     errors
 }
@@ -240,15 +240,15 @@ async fn a_run_has_one_writer() {
     let locked =
         |result: Result<OpenedRun, StoreError>| matches!(result, Err(StoreError::Locked(run)) if run == id);
     write(&first, &id, vec![started("t")]).await.unwrap();
-    assert!(locked(second.open_run(&id).await));
-    assert!(locked(first.open_run(&id).await), "the same store does not open a run twice either");
+    assert!(locked(second.open(&id).await));
+    assert!(locked(first.open(&id).await), "the same store does not open a run twice either");
     let appended = second.append(&event(&id, 2, warning("w"))).await;
     assert!(matches!(appended, Err(StoreError::Locked(_))));
     assert_eq!(second.load(&id).await.unwrap().len(), 1, "reading needs no lock");
 
-    first.close_run(&id);
-    second.open_run(&id).await.unwrap();
-    assert!(locked(first.open_run(&id).await));
+    first.close(&id);
+    second.open(&id).await.unwrap();
+    assert!(locked(first.open(&id).await));
     drop(second);
     first.append(&event(&id, 2, warning("w"))).await.unwrap();
 }
@@ -271,9 +271,9 @@ async fn a_gap_is_refused() {
 
     // An id that was given twice does not add to the other run, nor hold its lock.
     let other = FileStore::open(home.path()).unwrap();
-    store.close_run(&id);
+    store.close(&id);
     other.append(&event(&id, 1, started("another task"))).await.unwrap_err();
-    store.open_run(&id).await.unwrap();
+    store.open(&id).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -319,7 +319,7 @@ async fn a_run_that_never_began_is_no_run() {
         fs::create_dir(home.path().join("runs").join(name)).unwrap();
         fs::write(store.log_path(&run(name)), log).unwrap();
         assert!(matches!(store.load(&run(name)).await, Err(StoreError::NoSuchRun(_))));
-        assert!(matches!(store.open_run(&run(name)).await, Err(StoreError::NoSuchRun(_))));
+        assert!(matches!(store.open(&run(name)).await, Err(StoreError::NoSuchRun(_))));
         write(&store, &run(name), vec![started("t")]).await.unwrap();
         assert_eq!(store.load(&run(name)).await.unwrap().len(), 1);
     }
@@ -334,7 +334,7 @@ async fn only_the_owner_can_read() {
     left(&home, "private", vec![started("t")]).await;
     let store = FileStore::open(&home).unwrap();
     store.put(b"secret").await.unwrap();
-    store.list(1).unwrap();
+    store.list(1).await.unwrap();
     gimlet_store::Approvals::open(&home).unwrap();
     let mut folders = vec![home];
     let mut files = 0;

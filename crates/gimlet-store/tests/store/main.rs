@@ -6,4 +6,5 @@ mod blobs;
 mod index;
 mod kill;
 mod log;
+mod servers;
 mod support;

@@ -7,7 +7,7 @@ use gimlet::event::{ActionFormat, AgentPath, Dialect, Event, EventKind, FinishSt
 use gimlet::ids::RunId;
 use gimlet::limits::Limits;
 use gimlet::message::Usage;
-use gimlet::store::{Store, StoreError};
+use gimlet::store::{RunLog, StoreError};
 use gimlet_store::FileStore;
 use jiff::Timestamp;
 

@@ -7,8 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use gimlet::ids::RunId;
+use gimlet::store::{Line, StoreError};
 use tokio::sync::watch;
+
+use crate::files::io_error;
 
 /// How often a log is looked at.
 const PAUSE: Duration = Duration::from_millis(40);
@@ -17,22 +22,20 @@ const RECENT: usize = 512;
 /// Most lines handed out at once.
 const BATCH: usize = 256;
 
-/// A line of a log and its number.
-pub(crate) type Line = (u64, Arc<str>);
-
 /// The logs that are watched.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Logs {
     feeds: Mutex<HashMap<RunId, Weak<Feed>>>,
 }
 
+#[derive(Debug)]
 struct Feed {
     path: PathBuf,
     read: Mutex<Seen>,
     newest: watch::Sender<u64>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Seen {
     /// Where each line begins.
     offsets: Vec<u64>,
@@ -43,7 +46,12 @@ struct Seen {
 
 impl Logs {
     /// Watches a log from the line after this number on.
-    pub(crate) fn watch(&self, run: &RunId, path: &Path, after: u64) -> Watch {
+    pub(crate) fn watch(
+        &self,
+        run: &RunId,
+        path: &Path,
+        after: u64,
+    ) -> BoxStream<'static, Result<Vec<Line>, StoreError>> {
         let mut feeds = lock(&self.feeds);
         feeds.retain(|_, feed| feed.strong_count() > 0);
         let feed = feeds.get(run).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -57,7 +65,8 @@ impl Logs {
             feed
         });
         let newest = feed.newest.subscribe();
-        Watch { feed, newest, last: after }
+        let watch = Watch { feed, newest, last: after };
+        stream::unfold(watch, async |mut watch| Some((watch.next().await?, watch))).boxed()
     }
 }
 
@@ -90,7 +99,7 @@ impl Feed {
             if seen.recent.len() == RECENT {
                 seen.recent.pop_front();
             }
-            seen.recent.push_back((number, String::from_utf8_lossy(text).into()));
+            seen.recent.push_back(Line { seq: number, json: String::from_utf8_lossy(text).into() });
         }
         let newest = seen.offsets.len() as u64;
         drop(seen);
@@ -101,8 +110,8 @@ impl Feed {
     fn lines(&self, after: u64) -> io::Result<Vec<Line>> {
         let (from, to) = {
             let seen = lock(&self.read);
-            if seen.recent.front().is_some_and(|(first, _)| *first <= after + 1) {
-                let newer = seen.recent.iter().filter(|(number, _)| *number > after);
+            if seen.recent.front().is_some_and(|first| first.seq <= after + 1) {
+                let newer = seen.recent.iter().filter(|line| line.seq > after);
                 return Ok(newer.take(BATCH).cloned().collect());
             }
             let at = usize::try_from(after).unwrap_or(usize::MAX);
@@ -114,29 +123,27 @@ impl Feed {
         let mut bytes = Vec::new();
         file.take(to - from).read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
-        Ok((after + 1..).zip(text.lines().map(Arc::from)).collect())
+        Ok((after + 1..).zip(text.lines()).map(|(seq, json)| Line { seq, json: json.into() }).collect())
     }
 }
 
 /// One watcher.
-pub(crate) struct Watch {
+struct Watch {
     feed: Arc<Feed>,
     newest: watch::Receiver<u64>,
     last: u64,
 }
 
 impl Watch {
-    /// The next lines, once there are some; none when the log cannot be read.
-    pub(crate) async fn next(&mut self) -> Option<Vec<Line>> {
-        loop {
-            if *self.newest.borrow_and_update() > self.last {
-                let (feed, last) = (self.feed.clone(), self.last);
-                let lines = tokio::task::spawn_blocking(move || feed.lines(last)).await.ok()?.ok()?;
-                self.last = lines.last()?.0;
-                return Some(lines);
-            }
-            self.newest.changed().await.ok()?;
-        }
+    /// The next lines, once there are some.
+    async fn next(&mut self) -> Option<Result<Vec<Line>, StoreError>> {
+        let last = self.last;
+        self.newest.wait_for(|newest| *newest > last).await.ok()?;
+        let feed = self.feed.clone();
+        let lines = tokio::task::spawn_blocking(move || feed.lines(last)).await.ok()?;
+        let lines = lines.map_err(io_error("reading", &self.feed.path));
+        self.last = lines.as_ref().ok().and_then(|lines| lines.last()).map_or(last, |line| line.seq);
+        Some(lines)
     }
 }
 
