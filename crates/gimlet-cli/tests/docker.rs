@@ -14,6 +14,8 @@ mod images;
 mod loose;
 #[path = "docker/patches.rs"]
 mod patches;
+#[path = "cli/programs.rs"]
+mod programs;
 #[path = "docker/runner.rs"]
 mod runner;
 #[path = "cli/support.rs"]
@@ -23,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use programs::{CELLS, PROGRAMS, WAITS, replies};
 use serde_json::{Value, json};
 use support::{Said, of_type};
 
@@ -474,36 +477,6 @@ fn a_warm_container_keeps_nothing_running() {
     project.assert_nothing_left();
 }
 
-/// What both executors must agree on: prints, values, errors, tools, answers.
-const PROGRAMS: &[&str] = &[
-    "5*7",
-    "sum([1, 2, 3, 4, 5])",
-    "import math\nmath.sqrt(16)",
-    "x = 5\ndef double(n):\n    return n * 2\nclass C:\n    k = 3\ndouble(x) + C.k",
-    "None",
-    "'text'",
-    "import sys\nprint('a', 1, sep='-')\nprint('b', file=sys.stderr)\nprint('c', end='')",
-    "import io, contextlib\nb = io.StringIO()\nwith contextlib.redirect_stdout(b):\n    print('x')\nb.getvalue()",
-    "1/0",
-    "def f(d):\n    return d['missing']\ndef g():\n    try:\n        f({})\n    except KeyError as e:\n        raise ValueError('no') from e\ng()",
-    "nothing_like_it[0]",
-    "[1, 2, 3][9]",
-    "int('x')",
-    "class E(Exception): pass\nraise E('own')",
-    "assert 1 == 2, 'unequal'",
-    "final_answer({'a': (1, 2)})",
-    "try:\n    final_answer(5)\nexcept:\n    pass\nprint('after')",
-    "while True:\n    try:\n        final_answer(5)\n    except BaseException:\n        pass",
-    "final_answer(2**100)",
-    "read_file(path='calc.py')['path'] if isinstance(read_file(path='calc.py'), dict) else type(read_file(path='calc.py')).__name__",
-    "try:\n    read_file(path='none.py')\nexcept ToolError as e:\n    kind = (type(e).__name__, e.error)\nkind",
-    "read_file(path='none.py')",
-    "try:\n    read_file(path='none.py')\nexcept ToolError as e:\n    told = (str(e), e.message, e.tool, e.context, e.recovery_suggestion, e.advice)\ntold",
-    "read_file()",
-    "read_file = 5",
-    "import json, re, collections, itertools, statistics\n[json.dumps({'a': [1, None]}), re.findall(r'\\d+', 'a1b22'), collections.Counter('hello').most_common(1), statistics.mean([1, 2, 3])]",
-];
-
 #[test]
 #[ignore = "needs a Docker engine"]
 fn both_executors_agree() {
@@ -517,28 +490,6 @@ fn both_executors_agree() {
         assert_eq!(run("docker"), run("python"), "{code}");
     }
     project.assert_nothing_left();
-}
-
-/// Cells of one session: what earlier ones left, what they printed, and how they failed.
-const CELLS: &[&str] = &[
-    "total = 0\ndef add(n):\n    global total\n    total += n\n    return total\nadd(2)",
-    "add(40)\nprint(total)",
-    "rows = [{'n': n, 'square': n * n} for n in range(4)]\nrows",
-    "rows[9]",
-    "print(len(rows), total)",
-    "print('long ' * 40_000)",
-    "def deep(n):\n    return deep(n + 1)\ntry:\n    deep(0)\nexcept RecursionError:\n    print('too deep')",
-    "for n in range(20):\n    read_file(path='calc.py', start_line=1)\nprint(n)",
-    "import collections\nseen = collections.Counter(str(total))\ndel rows",
-    "def rows_of(text):\n    return text.split()\nrows_of('a b'), seen.most_common(1)",
-];
-
-/// The scripted replies of a code agent that runs these cells one after the other, then answers.
-fn replies(cells: &[impl AsRef<str>]) -> String {
-    let cells = cells.iter().map(|cell| format!("```python\n{}\n```", cell.as_ref()));
-    let last = "```python\nfinal_answer('done')\n```".to_owned();
-    let texts = cells.chain([last]).map(|text| format!("[[reply]]\ntext = {}\n", Value::from(text)));
-    format!("order = \"turns\"\n{}", texts.collect::<String>())
 }
 
 #[test]
@@ -717,19 +668,6 @@ except ToolError as error:
     assert!(waits.stderr.contains("`read_file` of MCP server `g`"), "{}", waits.stderr);
     project.assert_nothing_left();
 }
-
-const WAITS: &str = r#"
-[[reply]]
-text = '''
-```python
-import uuid
-lines = read_file(path="calc.py")["total_lines"]
-word = WORD
-done = run_cmd(cmd="touch " + word)
-final_answer([lines, done["exit"]])
-```
-'''
-"#;
 
 #[test]
 #[ignore = "needs a Docker engine"]

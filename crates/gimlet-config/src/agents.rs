@@ -234,7 +234,8 @@ impl Reader<'_> {
 
     /// What only makes sense for code, and only in one place.
     fn check_code(&self, table: &Table) -> Result<(), UsageError> {
-        let docker = table.executor.as_ref().filter(|where_| *where_.get_ref() == ExecutorChoice::Docker);
+        let in_sandbox =
+            table.executor.as_ref().is_none_or(|place| *place.get_ref() == ExecutorChoice::Python);
         let other = table.action.filter(|action| *action != Action::Code).map(Action::name);
         if let (Some(executor), Some(other)) = (&table.executor, other) {
             let text = format!("executor is where code runs, and this agent acts by {other}");
@@ -245,8 +246,8 @@ impl Reader<'_> {
             let text = format!("imports are for code, and this agent acts by {other}");
             return Err(self.wrong(&imports.span(), &text));
         }
-        if docker.is_some() {
-            let text = "imports are for the Python sandbox; a container imports what it has";
+        if !in_sandbox {
+            let text = "imports are for the Python sandbox; CPython imports what is installed where it runs";
             return Err(self.wrong(&imports.span(), text));
         }
         gimlet_python::imports::changed(imports.get_ref())

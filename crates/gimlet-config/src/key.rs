@@ -84,6 +84,10 @@ keys! {
         "Image of the Docker sandbox.";
     SANDBOX_TIMEOUT: "SANDBOX_TIMEOUT", "sandbox.timeout", None, "30", "",
         "Longest computation in a sandbox, in seconds.";
+    SANDBOX_PYTHON: "SANDBOX_PYTHON", "sandbox.python", None, "(VIRTUAL_ENV, .venv of the project, or python3)",
+        "\"/home/me/envs/data/bin/python\"", "Interpreter of `--executor venv`; a relative path is below the project.";
+    SANDBOX_PYTHON_WRITES: "SANDBOX_PYTHON_WRITES", "sandbox.python_writes", None, "false", "",
+        "Let code of `--executor venv` change the project.";
     SANDBOX_TESTS: "SANDBOX_TESTS", "sandbox.tests", Some("--validation-tests"), "(none)", "\"pytest -q\"",
         "A command that must succeed with a patch in place, on a copy of the project, before the patch is offered.";
     LOG_LEVEL: "LOG_LEVEL", "log_level", None, "\"INFO\"", "",

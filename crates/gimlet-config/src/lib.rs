@@ -98,6 +98,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     sandbox_image: Setting<String>,
     sandbox_timeout: Setting<Duration>,
+    sandbox_python: Option<Setting<String>>,
+    sandbox_python_writes: Setting<bool>,
     sandbox_tests: Option<Setting<String>>,
     /// Which diagnostics are printed.
     pub log_level: Setting<LogLevel>,
@@ -185,6 +187,8 @@ impl Settings {
                 Bounds::default().computation,
                 &mut warnings,
             )?,
+            sandbox_python: layers.find(&key::SANDBOX_PYTHON, None)?,
+            sandbox_python_writes: layers.get(&key::SANDBOX_PYTHON_WRITES, None, false)?,
             sandbox_tests: layers.find(&key::SANDBOX_TESTS, flags.sandbox.validation_tests.clone())?,
             sandbox: flags.sandbox,
             log_level: layers.get(&key::LOG_LEVEL, None, LogLevel::Info)?,
@@ -262,6 +266,24 @@ impl Settings {
             );
         }
         Ok(&self.sandbox_image.value)
+    }
+
+    /// The interpreter of `--executor venv`, if anyone names one.
+    pub fn sandbox_python(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(setting) = &self.sandbox_python else { return Ok(None) };
+        if let Some(spot) = setting.origin.untrusted() {
+            return Err(needs_trust(spot, &format!("names the interpreter {}", setting.value)).into());
+        }
+        Ok(Some(self.root.join(&setting.value)))
+    }
+
+    /// Whether code of `--executor venv` may change the project.
+    pub fn sandbox_python_writes(&self) -> anyhow::Result<bool> {
+        let setting = &self.sandbox_python_writes;
+        if let Some(spot) = setting.origin.untrusted().filter(|_| setting.value) {
+            return Err(needs_trust(spot, "lets code change the project").into());
+        }
+        Ok(setting.value)
     }
 
     /// What a patch must pass beside git's check.

@@ -193,6 +193,8 @@ pub enum ExecutorChoice {
     /// In the Python sandbox of this program.
     #[default]
     Python,
+    /// In the CPython of a virtual environment, with its packages, in the jail of commands.
+    Venv,
     /// In CPython in a Docker container.
     Docker,
 }
@@ -200,6 +202,7 @@ pub enum ExecutorChoice {
 impl Choice for ExecutorChoice {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Python, "python", "In the Python sandbox of this program"),
+        (Self::Venv, "venv", "In your CPython with its packages, in the jail of commands"),
         (Self::Docker, "docker", "In CPython in a Docker container"),
     ];
 }
@@ -273,7 +276,7 @@ impl Options {
     pub fn acting(&self, otherwise: ActionFormat) -> ActionFormat {
         match (self.action, self.executor) {
             (Some(action), _) => action.into(),
-            (None, Some(ExecutorChoice::Docker)) => ActionFormat::Code,
+            (None, Some(ExecutorChoice::Docker | ExecutorChoice::Venv)) => ActionFormat::Code,
             (None, Some(ExecutorChoice::Python) | None) => otherwise,
         }
     }

@@ -185,7 +185,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
             "nltk",
             "transformers",
         ],
-        "packages are not installed here: write it with the standard library, or run the agent with the Docker executor",
+        "packages are not installed here: write it with the standard library, or run the agent with `--executor venv`, which has your packages",
     ),
     (&["pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "dbm"], "use json instead"),
     (
@@ -406,7 +406,7 @@ mod tests {
         };
         assert!(said("os").contains("a tool that reads, lists or writes files"));
         assert!(said("os.path").contains("pathlib.PurePath"));
-        assert!(said("numpy").contains("Docker executor"));
+        assert!(said("numpy").contains("--executor venv"));
         assert!(said("requests").contains("no network"));
         assert!(said("jsn").contains("Did you mean: 'json'?"));
         assert!(said("calc").ends_with("is read or run by a tool"), "it only resembles abc");

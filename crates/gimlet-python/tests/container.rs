@@ -15,7 +15,15 @@ const RUNNER: &str = concat!(
     include_str!("../standins/_gimlet_errors.py"),
     include_str!("../../gimlet-sandbox/container/runner.py")
 );
-const BOOT: &str = "import sys; exec(compile(sys.argv.pop(1), '<gimlet>', 'exec'))";
+const BOOT: &str =
+    "import sys; sys.path[:] = filter(None, sys.path); exec(compile(sys.argv.pop(1), '<gimlet>', 'exec'))";
+
+/// A crate is published with its own files alone, so there are two of this one.
+#[test]
+fn the_runner_has_the_same_errors_as_the_interpreter() {
+    let copy = include_str!("../../gimlet-sandbox/container/_gimlet_errors.py");
+    assert_eq!(copy, include_str!("../standins/_gimlet_errors.py"));
+}
 
 fn runner() -> PythonConfig {
     let path = std::env::split_paths(&std::env::var_os("PATH").unwrap())

@@ -32,6 +32,7 @@ pub(crate) fn as_begun(options: &mut Options, started: &Started) -> Result<(), U
     }
     let began = match started.executor["kind"].as_str() {
         Some(gimlet_sandbox::docker::KIND) => ExecutorChoice::Docker,
+        Some(gimlet_sandbox::jail::KIND) => ExecutorChoice::Venv,
         Some(_) | None => ExecutorChoice::Python,
     };
     match options.executor {

@@ -12,7 +12,7 @@ use gimlet_python::{Limits, PythonExecutor};
 use gimlet_sandbox::docker::{
     self, AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator, NotInDocker,
 };
-use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Program, Wanted};
+use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Program, VenvLauncher, Wanted};
 use gimlet_tools::Root;
 use gimlet_tools::command::HostRunner;
 use gimlet_tools::patch::{ScratchValidator, TestedValidator};
@@ -20,7 +20,7 @@ use gimlet_tools::patch::{ScratchValidator, TestedValidator};
 use gimlet_config::options::{CommandProfile, JailChoice, JailOptions, Validation};
 use gimlet_config::{Home, Process, Settings, UsageError};
 
-use crate::{helper, project, rules};
+use crate::{helper, interpreter, project, rules};
 
 /// The helper as a program of its own.
 const SMALL_HELPER: &str = "gimlet-jail";
@@ -156,7 +156,7 @@ fn scratch_validator(process: &Process, root: &Path) -> ScratchValidator {
 }
 
 /// Python in containers, each with a copy of the project.
-pub fn executor(
+pub fn docker_executor(
     settings: &Settings,
     root: &Root,
     imports: &[String],
@@ -173,6 +173,36 @@ pub fn executor(
     let limits = Limits { wall: limits.wall.min(config.timeout), ..limits };
     let launcher =
         DockerLauncher { config, root: root.path().to_owned(), may_copy: Arc::new(may_copy(root.clone())) };
+    Ok(Arc::new(PythonExecutor::launched_by(Arc::new(launcher), limits)))
+}
+
+/// The user's own Python, in the jail of commands. There is none without a jail.
+pub fn venv_executor(
+    settings: &Settings,
+    imports: &[String],
+    limits: Limits,
+) -> anyhow::Result<Arc<dyn Executor>> {
+    if !imports.is_empty() {
+        return Err(UsageError::new(
+            "`--imports` is for the Python sandbox; your Python imports what is installed in its environment",
+        )
+        .hint("install the package there, as with `uv pip install NAME`")
+        .into());
+    }
+    let (process, root) = (settings.process(), &settings.root);
+    let python = interpreter::find(settings)?;
+    let options = &settings.sandbox.jail;
+    let found = find(process, root, options).map_err(|why| {
+        UsageError::new(format!("`--executor venv` runs code in a jail, and there is none: {why}"))
+            .hint(why.hint())
+    })?;
+    let config = config(process, root, options, found)?;
+    let jail =
+        JailConfig { cache: None, limits: jail::Limits { memory: limits.memory, ..config.limits }, ..config };
+    let profile = if settings.sandbox_python_writes()? { Profile::WorkspaceWrite } else { Profile::ReadOnly };
+    // The order of sets is part of what a replay repeats.
+    let environment = environment(process).with("PYTHONHASHSEED", "0").with("PYTHONUTF8", "1");
+    let launcher = VenvLauncher { jail, python, root: root.clone(), environment, profile };
     Ok(Arc::new(PythonExecutor::launched_by(Arc::new(launcher), limits)))
 }
 

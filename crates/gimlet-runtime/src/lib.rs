@@ -27,6 +27,7 @@ mod extras;
 mod fork;
 mod helper;
 pub mod instructions;
+mod interpreter;
 pub mod isolation;
 mod lookup;
 pub mod mcp;

@@ -1,4 +1,5 @@
-"""Gimlet's Python session in full CPython: one process, one session, frames of JSON on standard input and output.
+"""Gimlet's Python session in full CPython: one process, one session, frames of JSON on standard input and output. It runs
+in containers and, with the packages of a virtual environment, in the jail of commands.
 
 Every frame comes after its length in four little-endian bytes. The parent sends `start`, then for each piece of code
 `cell`, and answers each `call` of a tool by `result`, until `ended`. The process ends when its input closes.
@@ -34,6 +35,13 @@ LAST_WORDS = 4096
 # Halves of characters, which JSON does not have.
 HALVES = re.compile("[\ud800-\udfff]")
 WORKSPACE = "/workspace"
+
+
+if sys.version_info < (3, 10):
+    sys.exit(f"Python 3.10 or newer is needed, and this is {sys.version.split()[0]}: {sys.executable}")
+# What the code imports it may also have from the current folder, as where people type Python.
+if "" not in sys.path:
+    sys.path.insert(0, "")
 
 
 class Stop(BaseException):
@@ -688,7 +696,7 @@ def stand_in():
     """A file for what processes print: it takes what there is room for, and nobody must read in time."""
     flags = os.O_RDWR | os.O_APPEND
     try:
-        return os.open("/tmp", flags | os.O_TMPFILE, 0o600)
+        return os.open(os.environ.get("TMPDIR", "/tmp"), flags | os.O_TMPFILE, 0o600)
     except OSError:
         return os.open(os.devnull, flags)
 

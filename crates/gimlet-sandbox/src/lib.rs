@@ -6,3 +6,4 @@
 
 pub mod docker;
 pub mod jail;
+mod runner;

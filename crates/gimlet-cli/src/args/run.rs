@@ -74,7 +74,7 @@ pub(crate) struct WorkOptions {
     /// Most tokens of the whole run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) token_budget: Option<u64>,
-    /// Where the code of an agent runs; `docker` is for one that acts by code [default: python].
+    /// Where the code of an agent runs; `venv` and `docker` are for one that acts by code [default: python].
     #[arg(long, value_parser = choice::<ExecutorChoice>(), value_name = "WHERE")]
     pub(crate) executor: Option<ExecutorChoice>,
     #[command(flatten)]

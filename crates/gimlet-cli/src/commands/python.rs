@@ -42,8 +42,9 @@ pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
             let process = settings.process();
             let policy = rules::policy(process, &settings.root)?;
             let root = gimlet_runtime::root(process, &settings.root, &policy)?;
-            isolation::executor(&settings, &root, &args.imports.imports, limits)?
+            isolation::docker_executor(&settings, &root, &args.imports.imports, limits)?
         }
+        ExecutorChoice::Venv => isolation::venv_executor(&settings, &args.imports.imports, limits)?,
     };
     let toolbox = if args.tools { Some(Tools::new(&settings, args.approve)?) } else { None };
     let spec = SessionSpec {

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use gimlet::cell::{CellEnd, CellEvent, Executor, SessionSpec};
+use gimlet_runtime::parts::python::Limits;
 use gimlet_runtime::parts::sandbox::docker::{self, DockerError, Engine};
 use gimlet_runtime::parts::sandbox::jail;
 
@@ -73,7 +75,60 @@ pub(crate) async fn rows(settings: &Settings) -> Vec<Row> {
             hint: Some(why.hint().into()),
         },
     };
-    vec![jail, docker_row(settings).await]
+    vec![jail, venv_row(settings).await, docker_row(settings).await]
+}
+
+/// The user's own Python, tried.
+async fn venv_row(settings: &Settings) -> Row {
+    const VERSION: &str = "import sys\nprint(sys.executable)\n'.'.join(map(str, sys.version_info[:3]))";
+    let name = "venv";
+    let limits = Limits::default();
+    let memory = limits.memory >> 20;
+    let tried = async {
+        let executor = isolation::venv_executor(settings, &[], limits)?;
+        evaluate(&*executor, VERSION).await
+    };
+    match tried.await {
+        Ok(tried) => {
+            let (version, program) = (tried.value.trim_matches('\''), tried.printed.trim());
+            let every = jail::helper::WORKER_TICK.as_millis();
+            let state =
+                format!("CPython {version} at {program}; at most {memory} MB (measured every {every} ms)");
+            Row { name, state: Ok(state), hint: None }
+        }
+        Err(error) => {
+            Row { name, state: Err(format!("{error:#}")), hint: hint_of(&error).map(str::to_owned) }
+        }
+    }
+}
+
+/// What a piece of code came to.
+pub(crate) struct Evaluated {
+    /// Its last expression.
+    pub(crate) value: String,
+    /// What it printed.
+    pub(crate) printed: String,
+    /// What its sandbox lacks.
+    pub(crate) weaknesses: Vec<String>,
+}
+
+/// Runs a piece of code that calls no tools, in a session of its own.
+pub(crate) async fn evaluate(executor: &dyn Executor, code: &str) -> anyhow::Result<Evaluated> {
+    let spec = SessionSpec { tools: Default::default(), seed: 0, epoch_ms: 0 };
+    let mut session = executor.start(&spec).await?;
+    let weaknesses = session.weaknesses();
+    let mut cell = session.cell(code).await?;
+    let mut printed = String::new();
+    loop {
+        match cell.next().await? {
+            CellEvent::Ended(CellEnd::Done { value: Some(value) }) => {
+                return Ok(Evaluated { value, printed, weaknesses });
+            }
+            CellEvent::Ended(other) => anyhow::bail!("the code ended as {other:?}"),
+            CellEvent::Printed { text, .. } => printed.push_str(&text),
+            CellEvent::HostCall { tool, .. } => anyhow::bail!("the code called {tool}"),
+        }
+    }
 }
 
 /// What is enforced of a command's use of the machine, and by whom.

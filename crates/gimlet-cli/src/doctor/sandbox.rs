@@ -1,7 +1,6 @@
 //! What stands between model code and this machine: the Python worker's own report of its walls, and the layers around
 //! commands.
 
-use gimlet::cell::{CellEnd, CellEvent, Executor, SessionSpec};
 use gimlet_runtime::parts::python::{Limits, Warmth};
 
 use super::{Health, Row};
@@ -44,16 +43,7 @@ pub(super) async fn layers(settings: &Settings) -> Vec<Row> {
 
 async fn try_it() -> anyhow::Result<Vec<String>> {
     let executor = gimlet_runtime::python(Limits::default(), &[], Warmth::Cold)?;
-    let spec = SessionSpec { tools: Default::default(), seed: 0, epoch_ms: 0 };
-    let mut session = executor.start(&spec).await?;
-    let weaknesses = session.weaknesses().to_vec();
-    let mut cell = session.cell("6 * 7").await?;
-    loop {
-        match cell.next().await? {
-            CellEvent::Ended(CellEnd::Done { value: Some(value) }) if value == "42" => return Ok(weaknesses),
-            CellEvent::Ended(other) => anyhow::bail!("6 * 7 ended as {other:?}"),
-            CellEvent::Printed { .. } => {}
-            CellEvent::HostCall { .. } => anyhow::bail!("6 * 7 called a tool"),
-        }
-    }
+    let tried = commands::sandbox::evaluate(&*executor, "6 * 7").await?;
+    anyhow::ensure!(tried.value == "42", "6 * 7 is {}", tried.value);
+    Ok(tried.weaknesses)
 }

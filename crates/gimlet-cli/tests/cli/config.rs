@@ -57,6 +57,8 @@ const KEYS: &[Case] = &[
     ("TRUNCATION_MAX_LIST_ITEMS", "truncation.max_list_items", None, ["", "2", "3", "4", "5"]),
     ("SANDBOX_IMAGE", "sandbox.image", None, ["", "'i:2'", "'i:3'", "'i:4'", "'i:5'"]),
     ("SANDBOX_TIMEOUT", "sandbox.timeout", None, ["", "2", "0.5", "4", "5"]),
+    ("SANDBOX_PYTHON", "sandbox.python", None, ["", "'p/2'", "'p/3'", "'p/4'", "'p/5'"]),
+    ("SANDBOX_PYTHON_WRITES", "sandbox.python_writes", None, ["", "true", "false", "true", "false"]),
     (
         "SANDBOX_TESTS",
         "sandbox.tests",

@@ -1,5 +1,6 @@
 //! The runner in a container: what it keeps from the code, and the session it keeps for it.
 
+use super::programs::{ACCEPTANCE, DIFFERENCES};
 use super::*;
 
 impl Project {
@@ -84,61 +85,6 @@ fn code_that_speaks_for_its_runner_is_held_to_the_limits() {
     assert!(said.stdout.len() < 21_000, "{}", said.stdout.len());
     project.assert_nothing_left();
 }
-
-/// Cells of the embedded executor's acceptance tests: errors, tools, limits, odd objects.
-const ACCEPTANCE: &[&str] = &[
-    "if True\n    x = 1",
-    "1/0",
-    "int('x')",
-    "input('name? ')",
-    "breakpoint()",
-    "class final_answer: pass",
-    "read_file('a', 1, 2, 3, 4)",
-    "read_file(pth='a')",
-    "read_file(path='a', start=1)",
-    "match 5:\n    case read_file: pass",
-    "read_file(object())",
-    "[n for n in [1] if (read_file := n)]",
-    "read_file({1: {2, 3}, 'n': float('nan')})",
-    "def f():\n    global read_file\n    read_file = 1",
-    "read_file(2**70)",
-    "read_file('\\ud800')",
-    "x = (1,\n",
-    "raise SystemExit",
-    "def f(a, b): pass\nf(1)",
-    "return 5",
-    "try:\n    1/0\nexcept Exception:\n    undefined",
-    "e = ValueError('v')\ne.add_note('a note')\nraise e",
-    "raise ValueError('\\ud800')",
-    "raise ValueError('z' * 30000)",
-    "print('\\ud800')",
-    "import sys\nsys.argv",
-    "final_answer()",
-    "final_answer(1, 2)",
-    "sum = 0\nfor i in [1, 2]:\n    sum += i\nlist = [sum]\nlist",
-    "del sum, list",
-    "def f(read_file):\n    repo_info = read_file + 1\n    return repo_info\nf(1)",
-    "globals()[1] = 2",
-    "class P:\n    @property\n    def __class__(self): raise RuntimeError('no')\np = P()",
-];
-
-/// What an executor says differently, and why: the end of what a container says.
-const DIFFERENCES: &[(&str, &str)] = &[
-    // A container has files, modules and processes of its own.
-    ("open('none.txt')", "FileNotFoundError: [Errno 2] No such file or directory: 'none.txt'\n"),
-    ("import nothing_like_it", "ModuleNotFoundError: No module named 'nothing_like_it'\n"),
-    // CPython draws a group of exceptions; the runner's own frames count as recursion.
-    (
-        "raise ExceptionGroup('many', [ValueError(1)])",
-        "    | ValueError: 1\n    +------------------------------------\n",
-    ),
-    ("def f(n):\n    return f(n + 1)\nf(0)", "RecursionError: maximum recursion depth exceeded\n"),
-    // Memory belongs to the container, which the kernel ends; the session is rebuilt.
-    (
-        "b = b'x' * (700 << 20)",
-        "MemoryError: the code needed more than 512 MB; the session was restored as it was before this code; lost or reset: b\n",
-    ),
-];
 
 #[test]
 #[ignore = "needs a Docker engine"]

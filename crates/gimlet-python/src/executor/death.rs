@@ -7,6 +7,11 @@ use gimlet::cell::CellEnd;
 
 use crate::limits::Limits;
 
+/// What the interpreter, the container's first process or the jail's helper say last when there is no memory left.
+const MEMORY: &[&str] = &["memory allocation of", "capacity overflow", "MB of memory"];
+/// What the jail's helper says last of a worker that has used up its processor time.
+const PROCESSOR: &str = "s of processor time";
+
 /// What is known of a worker's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Death {
@@ -22,14 +27,14 @@ pub(crate) enum Death {
 
 impl Death {
     pub(crate) fn new(status: Option<ExitStatus>, words: &str) -> Self {
-        if words.contains("memory allocation of") || words.contains("capacity overflow") {
+        if MEMORY.iter().any(|said| words.contains(said)) {
             return Death::Memory;
         }
         if words.contains("overflowed its stack") {
             return Death::Stack;
         }
         let signal = status.and_then(|status| status.signal());
-        if signal == Some(libc::SIGXCPU) {
+        if signal == Some(libc::SIGXCPU) || words.contains(PROCESSOR) {
             return Death::Processor;
         }
         let last = words.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("note:"));
@@ -82,6 +87,11 @@ mod tests {
         assert_eq!(
             death("thread 'python' panicked at x.rs:1:1:\noh no\nnote: run with `RUST_BACKTRACE=1`"),
             Death::Other("thread 'python' panicked at x.rs:1:1:; oh no".into())
+        );
+        assert_eq!(death("gimlet jail: killed: it used more than 512 MB of memory\n"), Death::Memory);
+        assert_eq!(
+            death("gimlet jail: killed: it used more than 60 s of processor time\n"),
+            Death::Processor
         );
         assert_eq!(death(""), Death::Other("it is gone".into()));
     }

@@ -102,7 +102,9 @@ impl<'a> Builder<'a> {
         let action = acting(entry, found.manner.action);
         let imports = match (action, entry.executor) {
             (ActionFormat::Tools | ActionFormat::Guided, _) => Vec::new(),
-            (ActionFormat::Code, Some(ExecutorChoice::Docker)) => entry.imports.clone(),
+            (ActionFormat::Code, Some(ExecutorChoice::Docker | ExecutorChoice::Venv)) => {
+                entry.imports.clone()
+            }
             (ActionFormat::Code, Some(ExecutorChoice::Python) | None) => {
                 self.settings.imports(&entry.imports)?
             }
@@ -238,8 +240,9 @@ impl<'a> Builder<'a> {
         let limits = self.project.python_limits();
         match choice {
             ExecutorChoice::Docker => {
-                isolation::executor(self.settings, self.project.root(), &imports, limits)
+                isolation::docker_executor(self.settings, self.project.root(), &imports, limits)
             }
+            ExecutorChoice::Venv => isolation::venv_executor(self.settings, &imports, limits),
             ExecutorChoice::Python => {
                 if let Some(sandbox) = self.sandboxes.get(&imports) {
                     return Ok(sandbox.clone());
@@ -256,7 +259,7 @@ impl<'a> Builder<'a> {
 pub(super) fn acting(entry: &AgentEntry, otherwise: ActionFormat) -> ActionFormat {
     match (entry.action, entry.executor) {
         (Some(action), _) => action.into(),
-        (None, Some(ExecutorChoice::Docker)) => ActionFormat::Code,
+        (None, Some(ExecutorChoice::Docker | ExecutorChoice::Venv)) => ActionFormat::Code,
         (None, Some(ExecutorChoice::Python) | None) => otherwise,
     }
 }

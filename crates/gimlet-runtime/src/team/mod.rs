@@ -183,9 +183,11 @@ impl Team {
         duty: Duty<'_>,
     ) -> anyhow::Result<Arc<Agent>> {
         let action = self.action(options, found.manner.action);
-        if action != ActionFormat::Code && options.executor == Some(ExecutorChoice::Docker) {
+        let outside = options.executor.filter(|executor| *executor != ExecutorChoice::Python);
+        if let Some(executor) = outside.filter(|_| action != ActionFormat::Code) {
             return Err(UsageError::new(format!(
-                "`--executor docker` runs code, and this agent acts by {}",
+                "`--executor {}` runs code, and this agent acts by {}",
+                executor.name(),
                 Action::from(action).name()
             ))
             .hint("`--action code`, or `--sandbox docker` for commands")
@@ -204,8 +206,8 @@ impl Team {
             action,
             executor,
             imports: match executor {
-                // A container imports what it has; who asks for more is told so.
-                ExecutorChoice::Docker => self.imports(options),
+                // CPython imports what is installed where it runs; who asks for more is told so.
+                ExecutorChoice::Docker | ExecutorChoice::Venv => self.imports(options),
                 ExecutorChoice::Python => duty.imports.to_vec(),
             },
             limits: duty.limits,

@@ -15,6 +15,7 @@ use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOpt
 use rustix::fs::Access;
 
 use super::{limits, owner};
+use crate::runner;
 
 /// Marks our containers; the value names the process they belong to.
 const LABEL: &str = "dev.gimlet.sandbox";
@@ -22,9 +23,6 @@ const LABEL: &str = "dev.gimlet.sandbox";
 const USER: &str = "65534:65534";
 /// Where the project is.
 pub(crate) const WORKSPACE: &str = "/workspace";
-/// The runner, which is also every container's first process. Its tools fail as the embedded interpreter's do.
-pub(crate) const RUNNER: &str =
-    concat!(include_str!("../../container/_gimlet_errors.py"), include_str!("../../container/runner.py"));
 /// How long an engine may take to say that it is there.
 const GREETING: Duration = Duration::from_secs(5);
 /// How long it may take to answer anything else, such as the request for a container.
@@ -33,8 +31,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 const REMOVALS: u32 = 200;
 /// What Podman says of a container that ends while it is to be removed.
 const PODMAN_IS_AT_IT: &str = "container state improper";
-/// Reads the runner from its first argument, so that no file of ours has to be in the image.
-const BOOT: &str = "import sys; exec(compile(sys.argv.pop(1), '<gimlet>', 'exec'))";
 
 /// Which engine and image.
 #[derive(Debug, Clone)]
@@ -300,7 +296,7 @@ impl Engine {
         };
         ContainerCreateBody {
             image: Some(self.config.image.clone()),
-            entrypoint: strings(&["python3", "-X", "no_debug_ranges", "-c", BOOT, RUNNER, &first, &second]),
+            entrypoint: strings(&[&["python3"], &runner::arguments(&first, &second)[..]].concat()),
             cmd: Some(Vec::new()),
             user: Some(USER.into()),
             working_dir: Some("/".into()),

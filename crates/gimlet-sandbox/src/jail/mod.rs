@@ -13,9 +13,11 @@ mod places;
 mod runner;
 mod server;
 mod urls;
+mod worker;
 
 pub use detect::{Found, Mechanism, NoJail, Outside, Wanted, check_root, detect};
 pub use order::Limits;
 pub use places::system_secrets;
 pub use runner::{JailConfig, JailedRunner, Program};
 pub use server::{Server, jailed_server, supervised};
+pub use worker::{KIND, VenvLauncher};

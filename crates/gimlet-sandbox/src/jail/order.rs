@@ -62,12 +62,18 @@ pub(crate) enum Purpose {
     /// A server, which lives as long as the session. A person may well make such files meanwhile, so the server is kept from
     /// making any: nothing is created at the top of the project.
     Server,
+    /// An interpreter that runs a model's code for as long as the session lives. Confined like a server, and measured often:
+    /// the code may take all memory at any moment.
+    Worker,
 }
 
 impl Order {
     /// Whether the folder for caches can be changed. A server has one of its own.
     pub(crate) fn keeps_cache(&self) -> bool {
-        self.purpose == Purpose::Server || self.permissions.profile != Profile::ReadOnly
+        match self.purpose {
+            Purpose::Server => true,
+            Purpose::Command | Purpose::Worker => self.permissions.profile != Profile::ReadOnly,
+        }
     }
 
     /// The list of path rules in force.

@@ -71,7 +71,7 @@ pub fn supervised(helper: &Program, argv: impl IntoIterator<Item = OsString>) ->
     words
 }
 
-fn start(helper: &Program) -> Vec<OsString> {
+pub(crate) fn start(helper: &Program) -> Vec<OsString> {
     std::iter::once(helper.path.clone().into_os_string()).chain(helper.args.iter().cloned()).collect()
 }
 

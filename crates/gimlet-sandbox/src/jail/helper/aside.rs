@@ -41,7 +41,7 @@ impl Watched {
     /// What is to be as it is now when the command has ended.
     pub(crate) fn before(order: &Order) -> io::Result<Self> {
         let mut watched = Watched::default();
-        if order.permissions.profile == Profile::ReadOnly || order.purpose == order::Purpose::Server {
+        if order.permissions.profile == Profile::ReadOnly || order.purpose != order::Purpose::Command {
             return Ok(watched);
         }
         let git = order.permissions.git == GitFolder::Writable;

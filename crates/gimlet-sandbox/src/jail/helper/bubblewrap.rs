@@ -98,7 +98,7 @@ fn project(line: &mut Line, order: &Order) {
             let kept = outermost(protected(order));
             match order.purpose {
                 Purpose::Command => line.same("--bind", &order.root),
-                Purpose::Server => {
+                Purpose::Server | Purpose::Worker => {
                     line.same("--ro-bind", &order.root);
                     for entry in changeable(order, &kept) {
                         line.same("--bind", &entry);

@@ -34,6 +34,8 @@ use super::order::{self, Errand, Limits, Order, Purpose};
 pub const TICK: Duration = Duration::from_millis(25);
 /// How often that of a server is, which may be idle for hours.
 const SLOW_TICK: Duration = Duration::from_millis(500);
+/// How often that of an interpreter is, which is idle while the model writes.
+pub const WORKER_TICK: Duration = Duration::from_millis(50);
 /// Every how many times the files are looked at that are nowhere but in memory.
 const LOOKS: u32 = 8;
 /// How many threads a process has on average before the kernel refuses more, or, to root, the supervisor.
@@ -126,10 +128,12 @@ fn outer(args: impl IntoIterator<Item = OsString>) -> io::Result<u8> {
         return Err(io::Error::other(format!("its helper is version {own}, gimlet is {other}")));
     }
     let argv: Vec<OsString> = args.skip_while(|word| word == "--").collect();
-    if order.purpose == Purpose::Server {
-        return supervisor::stand_before(order.parent, |own| supervise(&errand, &argv, own));
+    match order.purpose {
+        Purpose::Server | Purpose::Worker => {
+            return supervisor::stand_before(order.parent, |own| supervise(&errand, &argv, own));
+        }
+        Purpose::Command => sys::die_with_parent(libc::SIGKILL)?,
     }
-    sys::die_with_parent(libc::SIGKILL)?;
     if sys::parent() != order.parent {
         return Err(gone());
     }
@@ -250,6 +254,7 @@ fn watch(command: u32, signals: &sys::Signals, order: &Order) -> io::Result<(u8,
     let tick = match order.purpose {
         Purpose::Command => TICK,
         Purpose::Server => SLOW_TICK,
+        Purpose::Worker => WORKER_TICK,
     };
     let mut measured = Instant::now();
     let mut usual = sys::tasks();
