@@ -7,7 +7,7 @@ use gimlet::approval::Decision;
 use gimlet::event::{FinishState, Suspension};
 use gimlet::ids::RunId;
 use gimlet::message::Usage;
-use gimlet_runtime::{Attendance, Extras, Input, Options, Runtime, Session, open_question};
+use gimlet_runtime::{Attendance, Extras, Input, Options, Runtime, Session, is_answered, open_question};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -94,13 +94,39 @@ impl Chat {
         if let Some(command) = commands::read(&task) {
             return commands::perform(self, &session, command).await;
         }
+        self.work(&session, Input::Task(task)).await
+    }
+
+    /// Carries on with what is left of the run. A question that it stopped at is put to the client first.
+    pub(crate) async fn resume(self: &Arc<Self>) -> Result<Value, RpcError> {
+        let session = self.session();
+        let events = session.stored_events().await?;
+        if events.is_empty() || is_answered(&events) {
+            return Err(RpcError::params("there is nothing left to carry on; give the run another task"));
+        }
+        let decision = match open_question(&events) {
+            None => None,
+            Some(request) => match self.view.ask(&session, request).await {
+                Decision::Defer | Decision::Abort => {
+                    let approval = request.id.clone();
+                    return self.ended(&session, Ending::Suspended(Suspension::Approval { approval }));
+                }
+                decision @ (Decision::Approve { .. } | Decision::Edit { .. } | Decision::Deny { .. }) => {
+                    Some(decision)
+                }
+            },
+        };
+        self.work(&session, Input::Resume(decision)).await
+    }
+
+    async fn work(&self, session: &Session, input: Input) -> Result<Value, RpcError> {
         let stop = lock(&self.stop).clone();
-        let turn = session.submit(Input::Task(task)).await?;
+        let turn = session.submit(input).await?;
         if stop.is_cancelled() {
             session.cancel();
         }
-        let ending = self.view.follow(&session, turn).await?;
-        self.ended(&session, ending)
+        let ending = self.view.follow(session, turn).await?;
+        self.ended(session, ending)
     }
 
     /// Asks a question again that an earlier process left open. Once it is answered, the run goes on.

@@ -72,6 +72,7 @@ pub(crate) struct Wishes {
     pub(crate) sandbox: Option<String>,
     pub(crate) approve: Option<String>,
     pub(crate) max_steps: Option<u32>,
+    pub(crate) step_budget: Option<u32>,
     pub(crate) plan: Option<u32>,
     pub(crate) timeout: Option<f64>,
     pub(crate) token_budget: Option<u64>,
@@ -88,6 +89,8 @@ pub(crate) struct Wishes {
     pub(crate) checks: usize,
     /// Whether the client wants every event as it is logged, instead of updates.
     pub(crate) events: bool,
+    /// Whether a session that is taken up goes on in its own folder, whatever `cwd` says.
+    pub(crate) anywhere: bool,
 }
 
 /// A tool that runs in the client.
@@ -152,12 +155,17 @@ impl McpServer {
 }
 
 impl Begin {
+    /// Whether a session that is taken up goes on in its own folder.
+    pub(crate) fn anywhere(&self) -> bool {
+        self.session_id.is_some() && self.meta.as_ref().is_some_and(|meta| meta.gimlet.anywhere)
+    }
+
     /// The options of the session, on top of those the server was started with.
     pub(crate) fn options(&self, base: &Options) -> Result<Options, RpcError> {
         if !self.cwd.is_absolute() {
             return Err(RpcError::params("cwd must be an absolute path"));
         }
-        let mut options = Options { root: Some(self.cwd.clone()), ..base.clone() };
+        let mut options = Options { root: (!self.anywhere()).then(|| self.cwd.clone()), ..base.clone() };
         let mut given = match &options.given {
             Some(Value::Object(given)) => given.clone(),
             Some(_) | None => Map::new(),
@@ -195,6 +203,7 @@ impl Wishes {
         said(&mut options.executor, &named::<ExecutorChoice>("executor", self.executor.as_deref())?);
         said(&mut options.max_steps, &self.max_steps);
         said(&mut options.plan, &self.plan.map(|steps| Planning::from(Some(steps))));
+        said(&mut options.step_budget, &self.step_budget);
         said(&mut options.timeout, &self.timeout);
         said(&mut options.token_budget, &self.token_budget);
         said(&mut options.memory, &self.memory);

@@ -84,7 +84,9 @@ pub(crate) async fn ask(peer: &Peer, params: Value) -> Result<Value, ToolFailure
             Some(error) => {
                 let text = |name: &str| error[name].as_str().map(str::to_owned);
                 let word = text("error").unwrap_or_else(|| code::TOOL_EXCEPTION.to_owned());
-                Err(ToolFailure::new(word, text("message").unwrap_or_default()))
+                let failure = ToolFailure::new(word, text("message").unwrap_or_default());
+                let context = error["context"].as_object().cloned().unwrap_or_default();
+                Err(ToolFailure { context, ..failure })
             }
             None => Ok(answer["value"].take()),
         },

@@ -97,7 +97,7 @@ impl Server {
                 }
             }
             Incoming::Request { id, method, params } => {
-                if method == "session/prompt" {
+                if matches!(method.as_str(), "session/prompt" | "_gimlet/resume") {
                     // A cancellation that follows at once must find what it cancels.
                     let chat = params["sessionId"].as_str().and_then(|id| self.chat(id).ok());
                     if let Some(chat) = chat {
@@ -131,7 +131,16 @@ impl Server {
             "session/prompt" => {
                 let prompt: Prompt = read(params)?;
                 let chat = self.chat(&prompt.session_id)?;
-                plain(chat.prompt(prompt.task()?).await)
+                let answer = chat.prompt(prompt.task()?).await;
+                self.release(chat).await;
+                plain(answer)
+            }
+            "_gimlet/resume" => {
+                let Named { session_id } = read(params)?;
+                let chat = self.chat(&session_id)?;
+                let answer = chat.resume().await;
+                self.release(chat).await;
+                plain(answer)
             }
             "session/set_mode" => {
                 let SetMode { session_id, mode_id } = read(params)?;
@@ -219,7 +228,9 @@ impl Server {
             other => anyhow::Error::from(other).into(),
         })?;
         let options = begin.options(&self.options)?;
-        same_folder(&events, &begin.cwd)?;
+        if !begin.anywhere() {
+            same_folder(&events, &begin.cwd)?;
+        }
         let (view, extras) = self.surroundings(&run, &begin);
         let chat = Chat::reopen(self.runtime.clone(), view, &run, options, extras).await?;
         let chat = Arc::new(chat);
@@ -228,7 +239,12 @@ impl Server {
             Replay::Whole => chat.view.replay(&chat.session(), &events),
             Replay::Nothing => {}
         }
-        Ok((state(&chat), After::AskAgain(chat)))
+        let after = match chat.view.wanted {
+            Wanted::Updates => After::AskAgain(chat.clone()),
+            // A program says when it is ready for questions: `_gimlet/resume`.
+            Wanted::Events => After::Nothing,
+        };
+        Ok((state(&chat), after))
     }
 
     /// How a session is shown, and what the client brings to it.
@@ -293,6 +309,14 @@ impl Server {
             self.runtime.end_servers(session.settings(), &session.options().mcp_files).await?;
         }
         Ok(json!({}))
+    }
+
+    /// A program's session ends with its turn, so that any other process can take the run up. Its servers stay.
+    async fn release(&self, chat: Arc<Chat>) {
+        if chat.view.wanted == Wanted::Events {
+            lock(&self.chats).remove(&chat.view.id);
+            chat.rest().await;
+        }
     }
 
     fn chat(&self, id: &str) -> Result<Arc<Chat>, RpcError> {

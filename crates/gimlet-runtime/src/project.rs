@@ -149,11 +149,14 @@ impl Project {
         self.foreign.iter().map(|tool| tool.spec().name.clone()).collect()
     }
 
-    /// All tools: the built-in ones, those of the memory, then those of MCP servers.
+    /// All tools: the built-in ones, those of the memory, then those of MCP servers and of the embedding program. A tool
+    /// that the program brings takes the place of a built-in one of its name.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools = self.kit.reading();
         tools.extend(self.kit.changing());
         tools.extend(self.memory.iter().flat_map(gimlet_memory::Kit::tools));
+        let brought = self.foreign_names();
+        tools.retain(|tool| !brought.contains(&tool.spec().name));
         tools.extend(self.foreign.iter().cloned());
         tools
     }
