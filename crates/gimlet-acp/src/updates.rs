@@ -25,6 +25,9 @@ pub(crate) enum Telling {
     Replay,
 }
 
+/// Finds what a patch of the run changes, by its id.
+pub(crate) type PatchChanges = Box<dyn Fn(&str) -> Option<Vec<FileChange>> + Send + Sync>;
+
 /// Turns the events of one session into updates, in order.
 pub(crate) struct Updates {
     telling: Telling,
@@ -40,7 +43,7 @@ pub(crate) struct Updates {
     /// What cells printed so far, by call id.
     printed: HashMap<String, String>,
     /// Finds what a patch of the run changes.
-    patches: Box<dyn Fn(&str) -> Option<Vec<FileChange>> + Send + Sync>,
+    patches: PatchChanges,
 }
 
 impl Updates {
@@ -48,7 +51,7 @@ impl Updates {
         telling: Telling,
         root: PathBuf,
         window: Option<u32>,
-        patches: Box<dyn Fn(&str) -> Option<Vec<FileChange>> + Send + Sync>,
+        patches: PatchChanges,
     ) -> Self {
         Updates {
             telling,
