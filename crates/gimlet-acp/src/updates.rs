@@ -47,12 +47,7 @@ pub(crate) struct Updates {
 }
 
 impl Updates {
-    pub(crate) fn new(
-        telling: Telling,
-        root: PathBuf,
-        window: Option<u32>,
-        patches: PatchChanges,
-    ) -> Self {
+    pub(crate) fn new(telling: Telling, root: PathBuf, window: Option<u32>, patches: PatchChanges) -> Self {
         Updates {
             telling,
             root,
