@@ -1,8 +1,6 @@
 //! The HTTP interface for programs: `/api/v1/…`.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -10,133 +8,78 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
 use futures_util::StreamExt;
 use gimlet::digest::digest;
 use gimlet::ids::RunId;
 use gimlet::store::BlobId;
-use gimlet_runtime::options::{Action, ApproveMode, Choice};
-use gimlet_runtime::{Input, Options};
+use gimlet_runtime::Input;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::desk::Answer;
+use crate::keys::Turn;
+use crate::page::list::Wanted;
 use crate::problem::Problem;
 use crate::server::App;
+use crate::task::{Task, mode};
 
-/// Most keys of requests that are remembered, so that a repeated one starts nothing twice.
-const MOST_KEYS: usize = 1000;
+/// Runs of a list, unless more are asked for.
+const SOME_RUNS: usize = 100;
 /// Most events of one page.
 const MOST_EVENTS: usize = 1000;
 /// How often a silent stream says that it is alive.
 pub(crate) const ALIVE: Duration = Duration::from_secs(15);
+/// What can be done to a run.
+const ACTIONS: [&str; 6] = ["messages", "resume", "cancel", "fork", "undo", "mode"];
 
-/// By key: the hash of what was asked for, and the run that it became.
-static KEYS: Mutex<Option<HashMap<String, (String, RunId)>>> = Mutex::new(None);
+/// A route of the interface: its path, the methods it knows, and who answers.
+pub(crate) type Route = (String, &'static [&'static str], MethodRouter<Arc<App>>);
 
-#[derive(Deserialize)]
-pub(crate) struct Wanted {
-    #[serde(default)]
-    q: String,
-    #[serde(default)]
-    state: String,
-    #[serde(default)]
-    limit: Option<usize>,
+/// All routes. `/openapi.json` describes each of them; a test compares the two.
+pub(crate) fn routes() -> Vec<Route> {
+    let mut routes: Vec<Route> = vec![
+        ("/api/v1/runs".into(), &["get", "post"], get(list).post(start)),
+        ("/api/v1/runs/{run}".into(), &["get"], get(show)),
+        ("/api/v1/runs/{run}/events".into(), &["get"], get(events)),
+        ("/api/v1/approvals".into(), &["get"], get(approvals)),
+        ("/api/v1/approvals/{id}/decision".into(), &["post"], post(decide)),
+        ("/api/v1/blobs/{sha}".into(), &["get"], get(blob)),
+        ("/openapi.json".into(), &["get"], get(openapi)),
+    ];
+    routes.extend(ACTIONS.map(|action| -> Route {
+        let handler = move |app: State<Arc<App>>, run: Path<String>, body: Bytes| act(app, run, action, body);
+        (format!("/api/v1/runs/{{run}}/{action}"), &["post"], post(handler))
+    }));
+    routes
 }
 
-pub(crate) async fn list(
-    State(app): State<Arc<App>>,
-    Query(wanted): Query<Wanted>,
-) -> Result<Json<Value>, Problem> {
-    let runs = app.desk.runs().await?.into_iter().map(|run| json!(run));
-    let fits = |run: &Value| {
-        (wanted.state.is_empty() || run["status"] == wanted.state.as_str())
-            && run["task"].as_str().unwrap_or_default().contains(&wanted.q)
-    };
-    let runs: Vec<Value> = runs.filter(fits).take(wanted.limit.unwrap_or(100)).collect();
+/// A body as JSON.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}")))
+}
+
+async fn list(State(app): State<Arc<App>>, Query(wanted): Query<Wanted>) -> Result<Json<Value>, Problem> {
+    let limit = wanted.limit.unwrap_or(SOME_RUNS);
+    let runs = app.desk.find(&Wanted { limit: Some(limit), ..wanted }).await?;
     Ok(Json(json!({ "runs": runs })))
 }
 
-/// A task as pages and programs send it.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(crate) struct Task {
-    pub(crate) task: String,
-    pub(crate) project: String,
-    pub(crate) model: String,
-    pub(crate) action: String,
-    pub(crate) agent: String,
-    pub(crate) approve: String,
-    pub(crate) max_steps: Option<u32>,
-    pub(crate) timeout: Option<f64>,
-    pub(crate) token_budget: Option<u64>,
-}
-
-impl Task {
-    /// The same as a run's options. Only the folders that are served can be worked in.
-    pub(crate) fn options(&self, projects: &[PathBuf]) -> Result<Options, Problem> {
-        let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let root = match given(&self.project) {
-            None => projects.first(),
-            Some(path) => projects.iter().find(|known| known.as_path() == std::path::Path::new(&path)),
-        };
-        let root = root.ok_or_else(|| Problem::unusable("this server does not serve that project"))?;
-        let no = |what: &str, text: &str| Problem::unusable(format!("`{text}` is no {what}"));
-        let action = match given(&self.action) {
-            None => None,
-            Some(name) => Some(Action::named(&name).ok_or_else(|| no("action", &name))?),
-        };
-        let approve = match given(&self.approve) {
-            None => ApproveMode::default(),
-            Some(name) => ApproveMode::named(&name).ok_or_else(|| no("way to approve", &name))?,
-        };
-        Ok(Options {
-            root: Some(root.clone()),
-            model: given(&self.model),
-            agent: given(&self.agent),
-            action,
-            approve,
-            max_steps: self.max_steps,
-            timeout: self.timeout,
-            token_budget: self.token_budget,
-            ..Options::default()
-        })
-    }
-}
-
-pub(crate) async fn start(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let task: Task = serde_json::from_slice(&body).map_err(|error| {
-        Problem::new(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}"))
-    })?;
-    let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let asked = digest(&body);
-    if let Some((known, run)) = key.as_ref().and_then(|key| known_key(key)) {
-        if known != asked {
-            return Err(Problem::unusable("the Idempotency-Key was used for another request"));
+async fn start(State(app): State<Arc<App>>, headers: HeaderMap, body: Bytes) -> Result<Response, Problem> {
+    let task: Task = read(&body)?;
+    let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok());
+    let created = |run: &RunId| (StatusCode::CREATED, Json(json!({ "run": run }))).into_response();
+    let Some(key) = key else { return Ok(created(&app.start(&task).await?)) };
+    match app.keys.turn(key, digest(&body))? {
+        Turn::Again(run) => Ok((StatusCode::OK, Json(json!({ "run": run }))).into_response()),
+        Turn::First(claim) => {
+            let run = app.start(&task).await?;
+            claim.done(run.clone());
+            Ok(created(&run))
         }
-        return Ok((StatusCode::OK, Json(json!({ "run": run }))).into_response());
     }
-    let run = app.desk.start(task.options(&app.projects)?, task.task.clone()).await?;
-    if let Some(key) = key {
-        keep_key(key, asked, run.clone());
-    }
-    Ok((StatusCode::CREATED, Json(json!({ "run": run }))).into_response())
-}
-
-fn known_key(key: &str) -> Option<(String, RunId)> {
-    KEYS.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(key).cloned()
-}
-
-fn keep_key(key: String, asked: String, run: RunId) {
-    let mut keys = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
-    let keys = keys.get_or_insert_default();
-    if keys.len() >= MOST_KEYS {
-        keys.clear();
-    }
-    keys.insert(key, (asked, run));
 }
 
 /// The run of a path.
@@ -144,10 +87,7 @@ pub(crate) fn named(run: &str) -> Result<RunId, Problem> {
     run.parse().map_err(|_| Problem::not_found("there is no such run"))
 }
 
-pub(crate) async fn show(
-    State(app): State<Arc<App>>,
-    Path(run): Path<String>,
-) -> Result<Json<Value>, Problem> {
+async fn show(State(app): State<Arc<App>>, Path(run): Path<String>) -> Result<Json<Value>, Problem> {
     let run = named(&run)?;
     let mut shown = json!(app.desk.summary(&run).await?);
     let asked: Vec<_> =
@@ -157,11 +97,13 @@ pub(crate) async fn show(
     Ok(Json(shown))
 }
 
-#[derive(Deserialize)]
+/// Which events are wanted.
+#[derive(Deserialize, Default)]
+#[serde(default)]
 pub(crate) struct From {
-    #[serde(default)]
+    /// Those after this number.
     pub(crate) after: u64,
-    #[serde(default)]
+    /// Most of them.
     limit: Option<usize>,
 }
 
@@ -171,7 +113,7 @@ pub(crate) fn resume_at(headers: &HeaderMap, after: u64) -> u64 {
     last.unwrap_or(after)
 }
 
-pub(crate) async fn events(
+async fn events(
     State(app): State<Arc<App>>,
     Path(run): Path<String>,
     Query(from): Query<From>,
@@ -206,29 +148,34 @@ pub(crate) async fn events(
 
 /// A place among the watchers.
 pub(crate) fn permit(app: &App) -> Result<tokio::sync::OwnedSemaphorePermit, Problem> {
-    let full = |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many watch already");
+    let full = |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open");
     app.watchers.clone().try_acquire_owned().map_err(full)
 }
 
+/// What an action is told.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct Order {
-    pub(crate) text: String,
-    pub(crate) at: Option<u32>,
-    pub(crate) message: Option<String>,
-    pub(crate) patch: Option<String>,
+    /// What to say.
+    text: String,
+    /// The step to fork before.
+    at: Option<u32>,
+    /// What to say in the fork.
+    message: Option<String>,
+    /// The patch to undo; all without one.
+    patch: Option<String>,
+    /// The approval mode to change to.
+    approve: String,
 }
 
-pub(crate) async fn act(
+async fn act(
     State(app): State<Arc<App>>,
-    Path((run, action)): Path<(String, String)>,
+    Path(run): Path<String>,
+    action: &str,
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let order = if body.is_empty() { Ok(Order::default()) } else { serde_json::from_slice(&body) };
-    let order = order.map_err(|error| {
-        Problem::new(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}"))
-    })?;
-    perform(&app, &named(&run)?, &action, order).await.map(Json)
+    let order = if body.is_empty() { Order::default() } else { read(&body)? };
+    perform(&app, &named(&run)?, action, order).await.map(Json)
 }
 
 /// Does something to a run, for programs and for the page.
@@ -248,33 +195,34 @@ pub(crate) async fn perform(app: &App, run: &RunId, action: &str, order: Order) 
             let undone = app.desk.runtime().undo(run, order.patch.as_deref()).await?;
             return Ok(json!({ "patches": undone }));
         }
+        "mode" => app.desk.set_mode(run, mode(&order.approve)?)?,
         _ => return Err(Problem::not_found("there is no such action")),
     }
     Ok(json!({ "run": run }))
 }
 
-pub(crate) async fn approvals(State(app): State<Arc<App>>) -> Result<Json<Value>, Problem> {
+async fn approvals(State(app): State<Arc<App>>) -> Result<Json<Value>, Problem> {
     Ok(Json(json!({ "approvals": app.desk.questions().await? })))
 }
 
-pub(crate) async fn decide(
+async fn decide(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let answer: Answer = serde_json::from_slice(&body).map_err(|error| {
-        Problem::new(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}"))
-    })?;
-    app.desk.decide(&id, answer).await?;
-    Ok(Json(json!({ "approval": id })))
+    let answer: Answer = read(&body)?;
+    let decision = app.desk.decide(&id, answer).await?;
+    let mut given = json!(decision);
+    given["approval"] = json!(id);
+    Ok(Json(given))
 }
 
-pub(crate) async fn blob(State(app): State<Arc<App>>, Path(sha): Path<String>) -> Result<Response, Problem> {
+async fn blob(State(app): State<Arc<App>>, Path(sha): Path<String>) -> Result<Response, Problem> {
     let id: BlobId = sha.parse().map_err(|_| Problem::not_found("there is no such blob"))?;
     let bytes = app.desk.runtime().store().get(&id).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], bytes).into_response())
 }
 
-pub(crate) async fn openapi() -> Response {
+async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json")).into_response()
 }

@@ -9,11 +9,16 @@ use axum::http::StatusCode;
 use gimlet::approval::{Decision, Scope};
 use gimlet::ids::RunId;
 use gimlet::store::{InboxError, Question, RunStatus, RunSummary};
+use gimlet_runtime::options::ApproveMode;
+
 use gimlet_runtime::{Attendance, Input, Options, Runtime, Session, Turn, rules};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use crate::answers::Answers;
+use crate::page::list::Wanted;
 use crate::problem::Problem;
+use crate::vitals::word;
 
 /// Most runs at work at a time.
 const MOST_RUNS: usize = 256;
@@ -23,6 +28,7 @@ type AtWork = Arc<Mutex<HashMap<RunId, Session>>>;
 
 pub(crate) struct Desk {
     runtime: Runtime,
+    answers: Answers,
     /// Each is taken out when its turn ends, so that another process may take the run up.
     at_work: AtWork,
 }
@@ -43,7 +49,7 @@ pub(crate) struct Answer {
 
 impl Desk {
     pub(crate) fn new(runtime: Runtime) -> Self {
-        Desk { runtime, at_work: AtWork::default() }
+        Desk { runtime, answers: Answers::default(), at_work: AtWork::default() }
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -64,15 +70,56 @@ impl Desk {
         found.ok_or_else(|| Problem::not_found(format!("there is no run `{run}`")))
     }
 
+    /// The runs that are wanted, the newest first.
+    pub(crate) async fn find(&self, wanted: &Wanted) -> Result<Vec<RunSummary>, Problem> {
+        let words = wanted.q.trim().to_lowercase();
+        let fits = |run: &RunSummary| {
+            (wanted.state.is_empty() || word(&run.status) == wanted.state)
+                && (wanted.root.is_empty() || run.root == wanted.root)
+        };
+        let runs: Vec<RunSummary> = self.runs().await?.into_iter().filter(fits).collect();
+        let most = wanted.limit.unwrap_or(usize::MAX);
+        if words.is_empty() {
+            return Ok(runs.into_iter().take(most).collect());
+        }
+        let has = |text: &str| text.to_lowercase().contains(&words);
+        let mut found = Vec::new();
+        for run in runs {
+            let is_told = has(&run.task) || has(&run.root) || has(&run.model) || has(run.id.as_str());
+            if is_told || has(&self.answers.of(&run, self.runtime.store().as_ref()).await) {
+                found.push(run);
+            }
+            if found.len() == most {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many questions wait.
+    pub(crate) async fn waiting(&self) -> usize {
+        self.questions().await.map_or(0, |questions| questions.len())
+    }
+
+    /// What happens when the run needs an approval; none where it is not at work here.
+    pub(crate) fn mode(&self, run: &RunId) -> Option<ApproveMode> {
+        lock(&self.at_work).get(run).map(Session::approve)
+    }
+
+    /// Changes what happens when the run needs an approval.
+    pub(crate) fn set_mode(&self, run: &RunId, mode: ApproveMode) -> Result<(), Problem> {
+        let session = lock(&self.at_work).get(run).cloned();
+        let elsewhere = || Problem::conflict("the run is not at work in this server");
+        session.ok_or_else(elsewhere)?.set_approve(mode);
+        Ok(())
+    }
+
     /// Questions that wait.
     pub(crate) async fn questions(&self) -> Result<Vec<Question>, Problem> {
         self.runtime.inbox().pending().await.map_err(|error| Problem::from(anyhow::Error::from(error)))
     }
 
     pub(crate) async fn start(&self, options: Options, task: String) -> Result<RunId, Problem> {
-        if task.trim().is_empty() {
-            return Err(Problem::unusable("the task is empty"));
-        }
         self.has_room()?;
         let session = self.runtime.begin_attended(options, Attendance::Person).await?;
         let turn = session.submit(Input::Task(task)).await?;
@@ -82,6 +129,9 @@ impl Desk {
     /// Carries a run on that nobody works on.
     pub(crate) async fn resume(&self, run: &RunId, input: Input) -> Result<(), Problem> {
         self.has_room()?;
+        if self.is_here(run) {
+            return Err(Problem::conflict("the run is at work already"));
+        }
         let session = self.runtime.reopen_attended(run, Options::default(), Attendance::Person).await?;
         let turn = session.submit(input).await?;
         self.follow(session, turn);
@@ -107,14 +157,17 @@ impl Desk {
         Ok(())
     }
 
-    /// Answers a question, and carries its run on where nobody does.
-    pub(crate) async fn decide(&self, id: &str, answer: Answer) -> Result<(), Problem> {
+    /// Answers a question, and carries its run on where nobody does. Returns the answer as it counts.
+    pub(crate) async fn decide(&self, id: &str, answer: Answer) -> Result<Decision, Problem> {
         let asked = self.questions().await?.into_iter().find(|question| question.request.id == id);
         let scope = match answer.scope.as_deref() {
             None | Some("" | "once") => Scope::Once,
             Some("session") => Scope::Session,
             Some("always") => Scope::Always,
-            Some(other) => return Err(Problem::unusable(format!("`{other}` is no scope"))),
+            Some(other) => {
+                let detail = format!("`{other}` is not a known scope: use once, session or always");
+                return Err(Problem::unusable(detail));
+            }
         };
         let decision = match (answer.decision.as_str(), answer.patch) {
             ("approve", _) => Decision::Approve { scope },
@@ -139,18 +192,17 @@ impl Desk {
             }
             other => Problem::from(anyhow::Error::from(other)),
         })?;
-        let Some(question) = asked else { return Ok(()) };
-        match self.summary(&question.run).await.map(|run| run.status) {
-            Ok(RunStatus::Suspended { .. } | RunStatus::Interrupted | RunStatus::Crashed) => {
-                match self.resume(&question.run, Input::Resume(None)).await {
-                    // Somebody else carries it on, and finds the answer.
-                    Err(problem) if problem.status == StatusCode::CONFLICT => Ok(()),
-                    other => other,
-                }
+        let Some(question) = asked else { return Ok(decision) };
+        // Otherwise a process works on it and finds the answer; or a call outside of runs asked.
+        let status = self.summary(&question.run).await.map(|run| run.status);
+        if let Ok(RunStatus::Suspended { .. } | RunStatus::Interrupted | RunStatus::Crashed) = status {
+            match self.resume(&question.run, Input::Resume(None)).await {
+                // Somebody else carries it on, and finds the answer.
+                Err(problem) if problem.status == StatusCode::CONFLICT => {}
+                other => other?,
             }
-            // A process works on it and finds the answer; or a call outside of runs asked.
-            Ok(_) | Err(_) => Ok(()),
         }
+        Ok(decision)
     }
 
     /// Makes sure that an edited patch applies, before anybody approves it.

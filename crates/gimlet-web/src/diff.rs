@@ -1,61 +1,129 @@
-//! A unified diff as a table: one under the other, and side by side. Everything in it is text.
+//! A unified diff, file by file, as tables: unified, and side by side. Everything in it is text.
 
 use gimlet::text::Printable;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
+
+use crate::colour::{self, Language};
 
 /// Most lines that are shown.
-const MOST_LINES: usize = 1500;
+const MOST_LINES: usize = 2000;
 
-/// A line and what became of it.
-struct Row<'a> {
-    kind: char,
+/// What became of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Same,
+    Added,
+    Removed,
+    /// Where a hunk begins, or a remark of the format.
+    Note,
+}
+
+struct Row {
+    kind: Kind,
     old: Option<u32>,
     new: Option<u32>,
-    text: &'a str,
+    text: String,
+}
+
+#[derive(Default)]
+struct File {
+    name: String,
+    /// The name before, where it is another one.
+    was: Option<String>,
+    rows: Vec<Row>,
+}
+
+/// Whether a text is a diff.
+pub(crate) fn is_diff(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("@@ -"))
+        && text.lines().any(|line| line.starts_with("+++ ") || line.starts_with("--- "))
 }
 
 /// Shows a diff both ways; the style sheet shows one of them.
 pub(crate) fn diff(text: &str) -> Markup {
-    let rows = rows(text);
+    let files = files(text);
     let cut = text.lines().count().saturating_sub(MOST_LINES);
     html! {
         div.diff {
-            table.unified { tbody { @for row in &rows { (unified(row)) } } }
-            table.split { tbody { @for pair in pairs(&rows) { (split(pair)) } } }
-            @if cut > 0 { p.dim { (cut) " more lines are not shown" } }
+            @for file in &files { (shown(file)) }
+            @if cut > 0 { p.dim { (cut) " more lines are not shown." } }
         }
     }
 }
 
-fn rows(text: &str) -> Vec<Row<'_>> {
+fn shown(file: &File) -> Markup {
+    let count = |kind| file.rows.iter().filter(|row| row.kind == kind).count();
+    let (added, removed) = (count(Kind::Added), count(Kind::Removed));
+    let code = coloured(file);
+    html! {
+        details.file open {
+            summary {
+                code { @if let Some(was) = &file.was { (was) " → " } (file.name) } " "
+                span.good { "+" (added) } " " span.bad { "−" (removed) }
+            }
+            table.unified { tbody { @for (row, code) in file.rows.iter().zip(&code) { (unified(row, code)) } } }
+            table.split { colgroup { col.no; col; col.no; col; } tbody { @for pair in pairs(&file.rows) { (split(pair, &file.rows, &code)) } } }
+        }
+    }
+}
+
+fn files(text: &str) -> Vec<File> {
+    let mut files: Vec<File> = Vec::new();
     let (mut old, mut new, mut in_hunk) = (0, 0, false);
-    let mut rows = Vec::new();
+    let mut before = String::new();
     for line in text.lines().take(MOST_LINES) {
-        let kind = line.chars().next().unwrap_or(' ');
+        let line = Printable::block(line).into_string();
         if let Some(range) = line.strip_prefix("@@ ") {
             (old, new) = begins(range);
             in_hunk = true;
-            rows.push(Row { kind: '@', old: None, new: None, text: line });
-        } else if !in_hunk || line.starts_with("diff --git ") {
-            in_hunk = false;
-            let is_name = line.starts_with("+++ ") || line.starts_with("--- ") || line.starts_with("rename ");
-            if is_name {
-                rows.push(Row { kind: 'f', old: None, new: None, text: line });
+            if files.is_empty() {
+                files.push(File::default());
             }
-        } else {
-            let rest = line.get(1..).unwrap_or_default();
-            let row = match kind {
-                '-' => Row { kind, old: Some(old), new: None, text: rest },
-                '+' => Row { kind, old: None, new: Some(new), text: rest },
-                '\\' => Row { kind: 'f', old: None, new: None, text: line },
-                _ => Row { kind: ' ', old: Some(old), new: Some(new), text: rest },
+            push(&mut files, Row { kind: Kind::Note, old: None, new: None, text: line });
+            continue;
+        }
+        // A removed line that begins with two dashes looks like a header; in a hunk it is a line.
+        if let Some(name) = line.strip_prefix("--- ").filter(|_| !in_hunk || is_header(&line)) {
+            in_hunk = false;
+            before = bare(name);
+        } else if let Some(name) = line.strip_prefix("+++ ").filter(|_| !in_hunk) {
+            let after = bare(name);
+            let name = if after == "/dev/null" { before.clone() } else { after };
+            let was = (before != name && before != "/dev/null" && !before.is_empty()).then(|| before.clone());
+            files.push(File { name, was, rows: Vec::new() });
+        } else if line.starts_with("diff --git ") {
+            in_hunk = false;
+        } else if in_hunk {
+            let rest = line.get(1..).unwrap_or_default().to_owned();
+            let row = match line.chars().next() {
+                Some('-') => Row { kind: Kind::Removed, old: Some(old), new: None, text: rest },
+                Some('+') => Row { kind: Kind::Added, old: None, new: Some(new), text: rest },
+                Some('\\') => Row { kind: Kind::Note, old: None, new: None, text: line },
+                Some(_) | None => Row { kind: Kind::Same, old: Some(old), new: Some(new), text: rest },
             };
             old += u32::from(row.old.is_some());
             new += u32::from(row.new.is_some());
-            rows.push(row);
+            push(&mut files, row);
         }
     }
-    rows
+    files
+}
+
+fn push(files: &mut [File], row: Row) {
+    if let Some(file) = files.last_mut() {
+        file.rows.push(row);
+    }
+}
+
+/// Whether a line that begins with `--- ` names a file: those of git do, and so does the absence of one.
+fn is_header(line: &str) -> bool {
+    line.starts_with("--- a/") || line == "--- /dev/null"
+}
+
+/// A name without git's prefix and without the time that some programs write behind it.
+fn bare(name: &str) -> String {
+    let name = name.split('\t').next().unwrap_or(name);
+    name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name).to_owned()
 }
 
 /// Where a hunk begins, of `-1,3 +1,4 @@`.
@@ -67,103 +135,90 @@ fn begins(range: &str) -> (u32, u32) {
     (number('-'), number('+'))
 }
 
-fn class(kind: char) -> &'static str {
+/// The code of every row. Each side is coloured as a text of its own, so that a string that begins on one line goes on.
+fn coloured(file: &File) -> Vec<Markup> {
+    let language = Language::of(&file.name);
+    let side = |without: Kind| {
+        let rows = file.rows.iter().filter(|row| row.kind != without && row.kind != Kind::Note);
+        let text: Vec<&str> = rows.map(|row| row.text.as_str()).collect();
+        colour::lines(&text.join("\n"), language).into_iter()
+    };
+    let (mut old, mut new) = (side(Kind::Added), side(Kind::Removed));
+    let code = file.rows.iter().map(|row| match row.kind {
+        Kind::Note => Some(html! { (row.text) }),
+        Kind::Removed => old.next(),
+        Kind::Added => new.next(),
+        Kind::Same => {
+            old.next();
+            new.next()
+        }
+    });
+    code.map(|line| line.unwrap_or(PreEscaped(String::new()))).collect()
+}
+
+fn class(kind: Kind) -> &'static str {
     match kind {
-        '+' => "add",
-        '-' => "del",
-        '@' => "hunk",
-        'f' => "file",
-        _ => "same",
+        Kind::Added => "add",
+        Kind::Removed => "del",
+        Kind::Note => "hunk",
+        Kind::Same => "same",
     }
 }
 
-fn unified(row: &Row<'_>) -> Markup {
-    let sign = if matches!(row.kind, '+' | '-') { row.kind } else { ' ' };
+fn unified(row: &Row, code: &Markup) -> Markup {
+    let sign = match row.kind {
+        Kind::Added => "+",
+        Kind::Removed => "−",
+        Kind::Same | Kind::Note => "",
+    };
     html! {
         tr class=(class(row.kind)) {
             td.no { @if let Some(n) = row.old { (n) } }
             td.no { @if let Some(n) = row.new { (n) } }
-            td.code { (sign) (code(row)) }
+            td.sign { (sign) }
+            td.code { (code) }
         }
     }
 }
 
-fn code(row: &Row<'_>) -> Markup {
-    let text = Printable::block(row.text);
-    html! { @if matches!(row.kind, '@' | 'f') { (text.as_str()) } @else { (colours(text.as_str())) } }
-}
-
-/// A removed and an added line beside each other.
-fn pairs<'a>(rows: &'a [Row<'a>]) -> Vec<(Option<&'a Row<'a>>, Option<&'a Row<'a>>)> {
+/// Positions of a removed and an added line that stand beside each other.
+fn pairs(rows: &[Row]) -> Vec<(Option<usize>, Option<usize>)> {
     let mut pairs = Vec::new();
     let mut at = 0;
     while at < rows.len() {
-        let removed = rows[at..].iter().take_while(|row| row.kind == '-').count();
-        let added = rows[at + removed..].iter().take_while(|row| row.kind == '+').count();
+        let run = |from: usize, kind| rows[from..].iter().take_while(|row| row.kind == kind).count();
+        let removed = run(at, Kind::Removed);
+        let added = run(at + removed, Kind::Added);
         if removed + added == 0 {
-            pairs.push((Some(&rows[at]), Some(&rows[at])));
+            pairs.push((Some(at), Some(at)));
             at += 1;
             continue;
         }
-        let (old, new) = (&rows[at..at + removed], &rows[at + removed..at + removed + added]);
-        pairs.extend((0..removed.max(added)).map(|n| (old.get(n), new.get(n))));
+        let middle = at + removed;
+        pairs.extend(
+            (0..removed.max(added))
+                .map(|n| ((n < removed).then_some(at + n), (n < added).then_some(middle + n))),
+        );
         at += removed + added;
     }
     pairs
 }
 
-fn split((old, new): (Option<&Row<'_>>, Option<&Row<'_>>)) -> Markup {
-    let side = |row: Option<&Row<'_>>, number: fn(&Row<'_>) -> Option<u32>| {
-        let kind = row.map_or("none", |row| class(row.kind));
+fn split((old, new): (Option<usize>, Option<usize>), rows: &[Row], code: &[Markup]) -> Markup {
+    let side = |at: Option<usize>, number: fn(&Row) -> Option<u32>| {
+        let row = at.and_then(|at| Some((rows.get(at)?, code.get(at)?)));
+        let kind = row.map_or("none", |(row, _)| class(row.kind));
         html! {
-            td.no { @if let Some(n) = row.and_then(number) { (n) } }
-            td.code class=(kind) { @if let Some(row) = row { (code(row)) } }
+            td.no { @if let Some(n) = row.and_then(|(row, _)| number(row)) { (n) } }
+            td class={ "code " (kind) } { @if let Some((_, code)) = row { (code) } }
         }
     };
-    match (old, new) {
-        (Some(row), _) if matches!(row.kind, '@' | 'f') => {
-            html! { tr class=(class(row.kind)) { td.code colspan="4" { (code(row)) } } }
+    match old.and_then(|at| rows.get(at)) {
+        Some(row) if row.kind == Kind::Note => {
+            html! { tr.hunk { td.no {} td.code colspan="3" { (row.text) } } }
         }
-        _ => html! { tr { (side(old, |row| row.old)) (side(new, |row| row.new)) } },
+        Some(_) | None => html! { tr { (side(old, |row| row.old)) (side(new, |row| row.new)) } },
     }
-}
-
-const WORDS: &str = " as async await break case class const continue def do elif else enum except export false fn for from \
-func function if impl import in interface let loop match mod mut new nil none None not null or pub raise return self \
-static struct super switch then this throw trait true True False try type use var void while with yield ";
-
-/// Colours for code of any language: strings, comments, numbers and the usual words.
-pub(crate) fn colours(line: &str) -> Markup {
-    let mut parts: Vec<(&str, &str)> = Vec::new();
-    let mut rest = line;
-    while let Some(first) = rest.chars().next() {
-        let (class, length) = match first {
-            '#' => ("c", rest.len()),
-            '/' if rest.starts_with("//") => ("c", rest.len()),
-            '"' | '\'' | '`' => {
-                let end = rest[1..].find(first).map_or(rest.len(), |at| at + 2);
-                ("s", end)
-            }
-            c if c.is_alphanumeric() || c == '_' => {
-                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-                let is_word = WORDS.contains(&format!(" {} ", &rest[..end]));
-                (
-                    if is_word {
-                        "k"
-                    } else if c.is_ascii_digit() {
-                        "n"
-                    } else {
-                        ""
-                    },
-                    end,
-                )
-            }
-            other => ("", other.len_utf8()),
-        };
-        parts.push((class, &rest[..length]));
-        rest = &rest[length..];
-    }
-    html! { @for (class, text) in parts { @if class.is_empty() { (text) } @else { span class=(class) { (text) } } } }
 }
 
 #[cfg(test)]
@@ -176,5 +231,17 @@ mod tests {
         let shown = diff(text).into_string();
         assert!(!shown.contains("<script>") && !shown.contains("<img>") && !shown.contains("<b>"), "{shown}");
         assert!(shown.contains("&lt;script&gt;"), "{shown}");
+    }
+
+    #[test]
+    fn files_and_lines_are_told_apart() {
+        let text = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n same\n--- looks like a header\n+++ and this\n\
+                    --- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+one\n";
+        let files = files(text);
+        let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["x.py", "new.py"]);
+        assert_eq!(files[0].rows[2].text, "-- looks like a header");
+        assert_eq!(files[0].rows[3].text, "++ and this");
+        assert_eq!(files[1].rows[1].new, Some(1));
     }
 }

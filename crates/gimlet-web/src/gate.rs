@@ -1,30 +1,33 @@
-//! Who may come in. A coding agent's page is a remote shell, so every request is checked, on loopback too: the name it was
-//! sent to, where it comes from, and who sends it. Everything that is kept here is bounded.
+//! Which requests are let in. A coding agent's page is a remote shell, so every request is checked, on loopback too: the
+//! name it was sent to, where it comes from, who sends it, and how many there are.
 
-use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 
-use crate::pages;
+use crate::login::{Logins, Who};
+use crate::page;
 use crate::problem::Problem;
 use crate::server::App;
 
-/// Name of the cookie.
-const COOKIE: &str = "gimlet_session";
-/// Most browsers that are logged in at a time; the oldest is logged out for a newer one.
-const MOST_SESSIONS: usize = 64;
-/// Most login links that wait to be used.
-const MOST_LINKS: usize = 8;
-
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
 base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// Headers of every answer. Requests to other sites must not name this one; those to this one must, since they are
+/// checked by it.
+const HEADERS: [(&str, &str); 7] = [
+    ("content-security-policy", POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
+];
 
 /// Allows so many things a second, and so many at once.
 struct Bucket {
@@ -51,47 +54,34 @@ impl Bucket {
     }
 }
 
-/// What is known of those who may come in.
+/// What requests are checked by.
 pub(crate) struct Gate {
     /// Names this server answers to, with the port.
     hosts: Vec<String>,
-    /// Login links that were not used.
-    links: Mutex<VecDeque<String>>,
-    /// Cookies of the browsers that are logged in.
-    sessions: Mutex<VecDeque<String>>,
-    /// What programs send.
-    token: String,
+    /// `http://` or `https://`.
+    scheme: &'static str,
+    pub(crate) logins: Logins,
     requests: Mutex<Bucket>,
-    logins: Mutex<Bucket>,
+    /// Those who are not logged in use up their own share, so that another site cannot keep a person out.
+    strangers: Mutex<Bucket>,
+    attempts: Mutex<Bucket>,
 }
 
 impl Gate {
-    pub(crate) fn new(address: SocketAddr, token: String) -> Self {
-        let port = address.port();
-        let mut hosts: Vec<String> =
-            ["127.0.0.1", "localhost", "[::1]"].iter().map(|name| format!("{name}:{port}")).collect();
-        hosts.push(address.to_string());
+    pub(crate) fn new(hosts: Vec<String>, scheme: &'static str, logins: Logins) -> Self {
         Gate {
             hosts,
-            links: Mutex::default(),
-            sessions: Mutex::default(),
-            token,
-            requests: Bucket::new(500.0, 2000.0),
-            logins: Bucket::new(0.2, 10.0),
+            scheme,
+            logins,
+            requests: Bucket::new(500.0, 4000.0),
+            strangers: Bucket::new(50.0, 500.0),
+            attempts: Bucket::new(0.2, 10.0),
         }
     }
 
-    /// A login link's secret. It is good for one browser.
-    pub(crate) fn new_link(&self) -> anyhow::Result<String> {
-        let secret = secret()?;
-        keep(&self.links, secret.clone(), MOST_LINKS);
-        Ok(secret)
-    }
-
-    fn use_link(&self, given: &str) -> bool {
-        let mut links = lock(&self.links);
-        let found = links.iter().position(|link| same(link, given));
-        found.and_then(|at| links.remove(at)).is_some()
+    /// Whether another login may be tried now.
+    pub(crate) fn may_try_login(&self) -> bool {
+        take(&self.attempts)
     }
 
     fn is_host(&self, host: &str) -> bool {
@@ -99,141 +89,83 @@ impl Gate {
     }
 
     fn is_own_origin(&self, origin: &str) -> bool {
-        origin.strip_prefix("http://").is_some_and(|host| self.is_host(host))
+        origin.strip_prefix(self.scheme).is_some_and(|host| self.is_host(host))
     }
 
-    fn who(&self, headers: &HeaderMap) -> Option<Who> {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        if let Some(token) = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ")) {
-            return same(token.trim(), &self.token).then_some(Who::Program);
+    fn admit(&self, request: &Request) -> Result<(), Problem> {
+        let headers = request.headers();
+        if !self.is_host(host_of(request)) {
+            let detail = "this server does not answer to that name";
+            return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail));
         }
-        let cookies = text(header::COOKIE).into_iter().flat_map(|value| value.split(';'));
-        let mut values = cookies.filter_map(|cookie| cookie.trim().strip_prefix(COOKIE)?.strip_prefix('='));
-        let sessions = lock(&self.sessions);
-        values.any(|value| sessions.iter().any(|known| same(known, value))).then_some(Who::Browser)
+        let origin = headers.get(header::ORIGIN).map(|value| value.to_str().unwrap_or_default());
+        if origin.is_some_and(|origin| !self.is_own_origin(origin)) || comes_from_elsewhere(request) {
+            return Err(Problem::new(StatusCode::FORBIDDEN, "requests from other sites are refused"));
+        }
+        let who = self.logins.who(headers);
+        let share = if who.is_some() { &self.requests } else { &self.strangers };
+        if !take(share) {
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests"));
+        }
+        let path = request.uri().path();
+        if path == "/login" || path.starts_with("/static/") {
+            return Ok(());
+        }
+        let Some(who) = who else {
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, "you are not logged in")
+                .hinted("open the login link that `gimlet serve` printed, or send its bearer token"));
+        };
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        // A cookie is sent from other ports of the same machine, too: what changes something must say where it comes from.
+        if changes && who == Who::Browser && origin.is_none() {
+            return Err(Problem::new(StatusCode::FORBIDDEN, "the request does not name its origin"));
+        }
+        Ok(())
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Who {
-    Browser,
-    Program,
+/// The name a request was sent to.
+fn host_of(request: &Request) -> &str {
+    let named = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    named.or_else(|| request.uri().authority().map(|name| name.as_str())).unwrap_or_default()
+}
+
+/// Whether a browser says that a page of another site, or of another port, sends this. Following a link to a page is fine:
+/// it changes nothing, and the page shows itself in no frame.
+fn comes_from_elsewhere(request: &Request) -> bool {
+    let text = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let follows_link = request.method() == Method::GET && text("sec-fetch-mode") == Some("navigate");
+    text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) && !follows_link
 }
 
 /// Lets a request through, or not; and puts the headers on every answer.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_static = request.uri().path().starts_with("/static/");
-    let mut response = match admit(&app.gate, &request) {
+    let wants_page = wants_page(request.method(), request.uri().path(), request.headers());
+    let mut response = match app.gate.admit(&request) {
         Ok(()) => next.run(request).await,
-        Err(Problem { status: StatusCode::UNAUTHORIZED, .. }) if wants_page(&request) => {
-            (StatusCode::UNAUTHORIZED, pages::page("Log in", &pages::log_in())).into_response()
+        Err(problem) if problem.status == StatusCode::UNAUTHORIZED && wants_page => {
+            let shown = page::page("Log in", &page::log_in(app.gate.logins.has_password()));
+            (StatusCode::UNAUTHORIZED, shown).into_response()
         }
         Err(problem) => problem.into_response(),
     };
     let headers = response.headers_mut();
-    let fixed = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    for (name, value) in fixed {
+    for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
-    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
     let cache = if is_static { "max-age=31536000, immutable" } else { "no-store" };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
     response
 }
 
-fn wants_page(request: &Request) -> bool {
-    let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    request.method() == Method::GET
-        && !request.uri().path().starts_with("/api/")
+fn wants_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    method == Method::GET
+        && !path.starts_with("/api/")
         && accept.is_some_and(|accept| accept.contains("text/html"))
 }
 
-fn admit(gate: &Gate, request: &Request) -> Result<(), Problem> {
-    let headers = request.headers();
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !gate.is_host(host) {
-        let detail = "this server does not answer to that name";
-        return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail));
-    }
-    let origin = headers.get(header::ORIGIN).map(|value| value.to_str().unwrap_or_default());
-    if origin.is_some_and(|origin| !gate.is_own_origin(origin)) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "requests of other origins are refused"));
-    }
-    if !lock(&gate.requests).take() {
-        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests"));
-    }
-    let path = request.uri().path();
-    if path == "/login" || path.starts_with("/static/") {
-        return Ok(());
-    }
-    let Some(who) = gate.who(headers) else {
-        return Err(Problem {
-            hint: Some("open the login link that `gimlet serve` printed, or send its bearer token".into()),
-            ..Problem::new(StatusCode::UNAUTHORIZED, "you are not logged in")
-        });
-    };
-    let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
-    // A cookie is sent from other ports of the same machine, too: what changes something must say where it comes from.
-    if changes && who == Who::Browser && origin.is_none() {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "the request does not say which origin it is from"));
-    }
-    Ok(())
-}
-
-#[derive(Deserialize)]
-pub(crate) struct Link {
-    #[serde(default)]
-    token: String,
-}
-
-/// Uses a login link.
-pub(crate) async fn login(State(app): State<Arc<App>>, Query(link): Query<Link>) -> Response {
-    if !lock(&app.gate.logins).take() {
-        return Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many logins").into_response();
-    }
-    if !app.gate.use_link(&link.token) {
-        return (StatusCode::UNAUTHORIZED, pages::page("Log in", &pages::log_in())).into_response();
-    }
-    let Ok(value) = secret() else {
-        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "no random numbers").into_response();
-    };
-    keep(&app.gate.sessions, value.clone(), MOST_SESSIONS);
-    let cookie = format!("{COOKIE}={value}; HttpOnly; SameSite=Strict; Path=/");
-    // No redirect: a browser that came by a link from elsewhere would not send the cookie with it.
-    let mut response = pages::page("Logged in", &pages::logged_in()).into_response();
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
-    }
-    response
-}
-
-/// 32 random bytes in hex.
-pub(crate) fn secret() -> anyhow::Result<String> {
-    let mut bytes = [0u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn keep(list: &Mutex<VecDeque<String>>, secret: String, most: usize) {
-    let mut list = lock(list);
-    if list.len() == most {
-        list.pop_front();
-    }
-    list.push_back(secret);
-}
-
-/// Compares without telling by the time it takes how much is right.
-fn same(one: &str, other: &str) -> bool {
-    let differs = one.bytes().zip(other.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
-    one.len() == other.len() && differs == 0
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn take(bucket: &Mutex<Bucket>) -> bool {
+    bucket.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

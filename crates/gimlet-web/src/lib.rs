@@ -4,13 +4,24 @@
 //! server works on the runs that were started or resumed through it.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod api;
+mod colour;
 mod desk;
 mod diff;
 mod gate;
-mod pages;
+mod keys;
+mod listener;
+mod login;
+mod page;
 mod problem;
+mod prose;
 mod server;
 mod story;
+mod task;
+mod text;
+mod value;
+mod vitals;
 
+pub use listener::Tls;
 pub use server::{Config, Server};

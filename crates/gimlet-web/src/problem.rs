@@ -27,6 +27,16 @@ impl Problem {
         Problem::new(StatusCode::CONFLICT, detail)
     }
 
+    /// The same with what the caller can do about it.
+    pub(crate) fn hinted(self, hint: impl Into<String>) -> Self {
+        Problem { hint: Some(hint.into()), ..self }
+    }
+
+    /// The problem in a few words.
+    pub(crate) fn title(&self) -> &'static str {
+        self.status.canonical_reason().unwrap_or("Error")
+    }
+
     pub(crate) fn unusable(detail: impl Into<String>) -> Self {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
@@ -61,8 +71,7 @@ impl From<anyhow::Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("error");
-        let mut body = json!({ "type": "about:blank", "title": title, "status": self.status.as_u16(), "detail": self.detail });
+        let mut body = json!({ "type": "about:blank", "title": self.title(), "status": self.status.as_u16(), "detail": self.detail });
         if let Some(hint) = self.hint {
             body["hint"] = hint.into();
         }

@@ -220,6 +220,9 @@ pub(crate) struct DemoArgs {
     /// Print every event as a line of JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show the demo on the page of `gimlet serve` instead.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) web: bool,
     /// Keep the demo's repository instead of removing it.
     #[arg(long)]
     pub(crate) keep: bool,

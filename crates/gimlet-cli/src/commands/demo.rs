@@ -2,12 +2,13 @@
 //! tested and explained. Only the model's replies are scripted; everything else is what a real run does.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use gimlet_eval::repository::Repository;
-use gimlet_runtime::{Home, Input, Options, Process};
+use gimlet_runtime::{Home, Input, Options, Process, Runtime};
+use gimlet_web::{Config, Server};
 
 use crate::args::DemoArgs;
 use crate::ending::{At, tell};
@@ -53,6 +54,9 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         trace: (&args.trace).into(),
         ..Options::default()
     };
+    if args.web {
+        return on_the_page(runtime, options, repo, TASK).await;
+    }
     let mut front = Front::demo(args.json);
     let cancel = interrupt::interruptible()?;
     let session = runtime.begin_attended(options, front.attendance()).await?;
@@ -67,6 +71,32 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         writeln!(stderr, "{DIM}The demo's folder is removed; `gimlet demo --keep` keeps it.{DIM:#}")?;
     }
     Ok(ExitStatus::from(&ending))
+}
+
+/// Shows the demo's run on the page, where its question is answered, until the program is stopped.
+async fn on_the_page(
+    runtime: Runtime,
+    options: Options,
+    repo: PathBuf,
+    task: &str,
+) -> anyhow::Result<ExitStatus> {
+    let server = Server::bind(Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        names: Vec::new(),
+        tls: None,
+        password_file: None,
+        projects: vec![repo],
+        runtime,
+        program: std::env::current_exe().context("cannot find this program")?,
+    })
+    .await?;
+    let cancel = interrupt::interruptible()?;
+    let run = server.start(options, task).await?;
+    writeln!(crate::out::stdout(), "listening on {}", server.address())?;
+    writeln!(crate::out::stdout(), "log in with {}", server.login_to(&run)?)?;
+    writeln!(crate::out::stderr(), "{DIM}the run asks its question there; Ctrl-C ends the demo{DIM:#}")?;
+    server.run(cancel.cancelled_owned()).await?;
+    Ok(ExitStatus::Success)
 }
 
 fn make_repository(path: &Path) -> anyhow::Result<()> {

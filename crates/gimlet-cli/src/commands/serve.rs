@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Context;
 use gimlet_runtime::UsageError;
-use gimlet_web::{Config, Server};
+use gimlet_web::{Config, Server, Tls};
 use serde_json::json;
 
 use crate::args::ServeArgs;
@@ -23,7 +23,17 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
         projects.push(path);
     }
     let program = std::env::current_exe().context("cannot find this program")?;
-    let server = Server::bind(Config { listen: args.listen, projects, runtime, program }).await?;
+    let tls = args.tls_cert.zip(args.tls_key).map(|(certificate, key)| Tls { certificate, key });
+    let server = Server::bind(Config {
+        listen: args.listen,
+        names: args.host,
+        tls,
+        password_file: args.password_file,
+        projects,
+        runtime,
+        program,
+    })
+    .await?;
     let (address, login) = (server.address(), server.login()?);
     if args.json {
         crate::out::json(&json!({ "address": address, "login": login }))?;

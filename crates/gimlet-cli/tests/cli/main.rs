@@ -49,4 +49,5 @@ mod trace;
 mod trust;
 mod undo;
 mod venv;
+mod web;
 mod wires;

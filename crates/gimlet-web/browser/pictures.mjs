@@ -1,0 +1,32 @@
+// Pictures for the documentation, of the demo's own run: node pictures.mjs BINARY FOLDER-WITH-NODE-MODULES FOLDER-FOR-PICTURES
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { binary, browser, out, until } from "./kit.mjs";
+
+const demo = spawn(binary, ["demo", "--web"], { stdio: ["ignore", "pipe", "ignore"] });
+let told = "";
+demo.stdout.on("data", (data) => { told += data; });
+const [, link] = await until("the link", () => told.match(/log in with (\S+)/));
+const chromium = await browser();
+const page = await (await chromium.newContext({ viewport: { width: 1000, height: 640 } })).newPage();
+const picture = (name) => page.screenshot({ path: join(out, `${name}.png`) });
+const rest = () => page.waitForFunction(() => !document.querySelector("#toast *"));
+await page.goto(link);
+await page.click(".question [value=approve]");
+await page.waitForSelector(".question .diff");
+await rest();
+await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+await picture("question");
+await page.setViewportSize({ width: 390, height: 700 });
+await page.locator(".question .diff").scrollIntoViewIfNeeded();
+await picture("phone");
+await page.setViewportSize({ width: 1000, height: 640 });
+await page.click(".question [value=approve]");
+await page.locator(".question [value=approve]").click();
+await page.waitForSelector(".answer");
+await rest();
+await page.emulateMedia({ colorScheme: "dark" });
+await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+await picture("run");
+await chromium.close();
+demo.kill("SIGINT");
