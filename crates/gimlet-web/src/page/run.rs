@@ -235,10 +235,9 @@ pub(crate) async fn stream(
         return Ok(event_stream(replay(events, after, permit)));
     }
     let store = app.desk.runtime().store();
-    let before = store.load(&id).await.map_err(|error| part(error.into()))?;
-    let vitals = Vitals::of(before.iter().take_while(|event| event.seq <= after));
+    store.lease(&id).await.map_err(|error| part(error.into()))?;
     let watch = store.follow(&id, after);
-    let watching = (watch, vitals, permit, app, id);
+    let watching = (watch, None, permit, app, id);
     let stream = futures_util::stream::unfold(watching, async |(mut watch, mut vitals, permit, app, id)| {
         let text = match tokio::time::timeout(api::ALIVE, watch.next()).await {
             Err(_) => ": alive\n\n".to_owned(),
@@ -251,10 +250,11 @@ pub(crate) async fn stream(
                 let last = lines.last().map_or(0, |line| line.seq);
                 let events: Vec<Event> =
                     lines.iter().filter_map(|line| serde_json::from_str(&line.json).ok()).collect();
-                events.iter().for_each(|event| vitals.take(event));
                 let mut text = story::changes(&events);
                 if events.iter().any(|event| !matches!(event.kind, EventKind::ModelDelta { .. })) {
-                    text.push_str(&story::partial("vitals", "outerHTML", &vitals.shown()));
+                    let known = vitals_at(&app, &id, vitals.take(), &events).await?;
+                    text.push_str(&story::partial("vitals", "outerHTML", &known.shown()));
+                    vitals = Some(known);
                 }
                 if events.iter().any(changes_state)
                     && let Ok(controls) = controls(&app, &id).await
@@ -267,6 +267,18 @@ pub(crate) async fn stream(
         Some((Ok::<_, std::convert::Infallible>(text), (watch, vitals, permit, app, id)))
     });
     Ok(event_stream(stream))
+}
+
+/// The vitals after some events. A stream that begins reads what came before when it first needs it, not before it sends
+/// anything: pieces of a reply need nothing.
+async fn vitals_at(app: &App, run: &RunId, known: Option<Vitals>, events: &[Event]) -> Option<Vitals> {
+    let Some(mut vitals) = known else {
+        let last = events.last()?.seq;
+        let all = app.desk.runtime().store().load(run).await.ok()?;
+        return Some(Vitals::of(all.iter().take_while(|event| event.seq <= last)));
+    };
+    events.iter().for_each(|event| vitals.take(event));
+    Some(vitals)
 }
 
 fn changes_state(event: &Event) -> bool {
