@@ -222,7 +222,7 @@ impl Chat {
 fn stop_reason(state: FinishState) -> &'static str {
     match state {
         FinishState::Answered | FinishState::Failed | FinishState::Timeout => "end_turn",
-        FinishState::MaxSteps | FinishState::StepBudget => "max_turn_requests",
+        FinishState::MaxSteps | FinishState::StepBudget | FinishState::Repeating => "max_turn_requests",
         FinishState::TokenBudget => "max_tokens",
     }
 }

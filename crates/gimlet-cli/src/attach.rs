@@ -9,6 +9,7 @@ use anyhow::Context;
 use gimlet::guard::truncate;
 use gimlet::store::Store;
 use gimlet::tool::{Keep, ToolError};
+use gimlet_runtime::Session;
 use gimlet_runtime::parts::tools::read_file::{self, Page};
 use gimlet_runtime::parts::tools::{Root, code};
 
@@ -17,9 +18,10 @@ use crate::exit::UsageError;
 use crate::show::{fence, note};
 use crate::style::DIM;
 
-/// Most characters and lines of one attachment: about five thousand tokens.
+/// Most characters of all attachments together where the model's window is not known: about six thousand tokens.
 const MOST_CHARS: usize = 20_000;
-const MOST_LINES: usize = 5_000;
+/// Characters of a token, about: low for English, about right for code.
+const CHARS_OF_TOKEN: usize = 3;
 /// What makes a word behind `@` a word: no file of the project has that name.
 const IS_NO_FILE: [&str; 3] = [code::FILE_NOT_FOUND, code::NOT_A_FILE, code::PATH_OUTSIDE_ROOT];
 /// More than this of standard input is not even kept.
@@ -30,31 +32,59 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A task: what the person typed, which may name files, and what was piped in, which may not.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    pub(crate) typed: String,
-    pub(crate) piped: Option<String>,
+    typed: String,
+    piped: Piped,
+}
+
+/// What came from standard input.
+#[derive(Debug, PartialEq, Eq)]
+enum Piped {
+    Nothing,
+    /// The task itself.
+    Task(String),
+    /// Something the task is about.
+    Data(String),
+}
+
+/// Where attachments go: how much fits the model's window beside the task, and where the whole of a cut one is kept.
+pub(crate) struct Attaching<'a> {
+    root: &'a Root,
+    store: &'a dyn Store,
+    /// Characters that are left.
+    room: usize,
+}
+
+impl<'a> Attaching<'a> {
+    /// Half of the window is for attachments; the other half is for everything else.
+    pub(crate) fn to(session: &'a Session) -> Self {
+        let half = session.window().map(|tokens| usize::try_from(tokens / 2).unwrap_or(usize::MAX));
+        let room = half.map_or(MOST_CHARS, |tokens| tokens.saturating_mul(CHARS_OF_TOKEN));
+        Attaching { root: session.project().root(), store: session.runtime().store().as_ref(), room }
+    }
 }
 
 /// The task's words, and what else standard input holds.
-pub(crate) async fn task(words: Option<String>, store: &dyn Store) -> anyhow::Result<Task> {
+pub(crate) async fn task(words: Option<String>) -> anyhow::Result<Task> {
     let task = match words {
-        Some(words) if words == "-" => Task { typed: String::new(), piped: Some(read_input().await?) },
+        Some(words) if words == "-" => Task { typed: String::new(), piped: Piped::Task(read_input().await?) },
         Some(words) if !words.trim().is_empty() && !std::io::stdin().is_terminal() => {
             let input = read_input().await?;
-            let piped = match input.trim().is_empty() {
-                true => None,
-                false => Some(section("standard input", &input, Keep::Head, store).await?),
-            };
+            let piped = if input.trim().is_empty() { Piped::Nothing } else { Piped::Data(input) };
             Task { typed: words, piped }
         }
-        Some(words) => Task { typed: words, piped: None },
+        Some(words) => Task { typed: words, piped: Piped::Nothing },
         None => {
             return Err(UsageError::new("no task is given")
                 .hint("gimlet \"explain what this project does\"")
                 .into());
         }
     };
-    let is_empty = |text: &str| text.trim().is_empty();
-    if is_empty(&task.typed) && task.piped.as_deref().is_none_or(is_empty) {
+    let is_empty = match &task.piped {
+        Piped::Nothing => task.typed.trim().is_empty(),
+        Piped::Task(text) => text.trim().is_empty(),
+        Piped::Data(_) => false,
+    };
+    if is_empty {
         return Err(UsageError::new("the task is empty").into());
     }
     Ok(task)
@@ -62,14 +92,14 @@ pub(crate) async fn task(words: Option<String>, store: &dyn Store) -> anyhow::Re
 
 impl Task {
     /// The whole text, with the files that the person named.
-    pub(crate) async fn expanded(self, root: &Root, store: &dyn Store) -> Result<String, UsageError> {
-        let typed = expand(&self.typed, root, store).await?.text;
-        Ok([Some(typed), self.piped]
-            .into_iter()
-            .flatten()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("\n\n"))
+    pub(crate) async fn expanded(self, session: &Session) -> anyhow::Result<String> {
+        let mut to = Attaching::to(session);
+        let typed = expand(&self.typed, &mut to).await?.text;
+        Ok(match self.piped {
+            Piped::Nothing => typed,
+            Piped::Task(text) => text,
+            Piped::Data(text) => format!("{typed}\n\n{}", section("standard input", &text, &mut to).await?),
+        })
     }
 }
 
@@ -100,7 +130,7 @@ async fn read_input() -> anyhow::Result<String> {
 }
 
 /// The words with the files they name by `@path` or `@path:10-20` put behind them. A word that names no file is a word.
-pub(crate) async fn expand(words: &str, root: &Root, store: &dyn Store) -> Result<Expanded, UsageError> {
+pub(crate) async fn expand(words: &str, to: &mut Attaching<'_>) -> Result<Expanded, UsageError> {
     let mut expanded = Expanded { text: words.to_owned(), files: Vec::new() };
     for word in words.split_whitespace() {
         let Some(name) = word.strip_prefix('@') else { continue };
@@ -108,7 +138,7 @@ pub(crate) async fn expand(words: &str, root: &Root, store: &dyn Store) -> Resul
         if name.is_empty() || expanded.files.iter().any(|seen| seen == name) {
             continue;
         }
-        let Some((title, text)) = read_named(name, root)? else {
+        let Some((title, text)) = read_named(name, to.root)? else {
             // A word such as `@example` is no path; something with a slash or a dot was meant as one.
             if name.contains(['/', '.']) {
                 note(&format!("@{name} is no file of this folder; it stays as text"))
@@ -119,7 +149,7 @@ pub(crate) async fn expand(words: &str, root: &Root, store: &dyn Store) -> Resul
         let redactor = gimlet_runtime::redactor(
             app::process().map_err(|error| UsageError::new(error.to_string()))?.as_ref(),
         );
-        let section = section(&title, &redactor.clean_text(&text), Keep::Head, store)
+        let section = section(&title, &redactor.clean_text(&text), to)
             .await
             .map_err(|error| UsageError::new(format!("@{name}: {error}")))?;
         expanded.text.push_str("\n\n");
@@ -173,15 +203,18 @@ fn lines(range: &str) -> Option<(usize, usize)> {
 }
 
 /// A text under its name, cut to size; the whole is kept where the cut says.
-async fn section(title: &str, text: &str, keep: Keep, store: &dyn Store) -> anyhow::Result<String> {
-    let (kept, cut) = truncate(text, MOST_CHARS, MOST_LINES, keep);
+async fn section(title: &str, text: &str, to: &mut Attaching<'_>) -> anyhow::Result<String> {
+    let (kept, cut) = truncate(text, to.room, usize::MAX, Keep::Head);
+    to.room = to.room.saturating_sub(kept.chars().count());
     let rest = match cut {
         true => {
-            let blob = store.put(text.as_bytes()).await?;
+            let blob = to.store.put(text.as_bytes()).await?;
             note(&format!(
-                "{title} is too long for the model: {} of {} characters are attached",
+                "{title} is too long for the model's window: {} of {} characters are attached, {} of {} lines",
                 kept.chars().count(),
-                text.chars().count()
+                text.chars().count(),
+                kept.lines().count(),
+                text.lines().count()
             ))?;
             format!("\n[the whole is kept as {blob}]")
         }

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use gimlet::Ending;
 use gimlet::event::{Failure, FinishState, Finished, Suspension};
+use gimlet::parse::words_before_action;
 use gimlet::run::RunError;
+use gimlet::state::State;
 use gimlet::text::Printable;
 use gimlet_runtime::Session;
 
@@ -46,13 +48,23 @@ impl At<'_> {
     }
 }
 
-/// The command that carries a session's run on. A server that only the command line has named must be named again.
+/// The command that carries a session's run on. Its log knows what it was begun with.
 pub(crate) fn resume_line(session: &Session) -> String {
     let id = session.id().map(|id| id.to_string()).unwrap_or_default();
-    match &session.options().api_base {
-        Some(address) => format!("gimlet resume {id} --api-base {address}"),
-        None => format!("gimlet resume {id}"),
+    format!("gimlet resume {id}")
+}
+
+/// Prints what there is of a reply that was interrupted, unless it is on the screen already.
+pub(crate) async fn tell_unfinished(session: &Session, front: &Front) -> anyhow::Result<()> {
+    if front.is_json() || front.streams_words() {
+        return Ok(());
     }
+    let state = State::fold(&session.stored_events().await?, &Default::default());
+    let words = words_before_action(&state.unfinished, state.action).trim();
+    if !words.is_empty() {
+        crate::out::answer(words)?;
+    }
+    Ok(())
 }
 
 /// Why a run is not carried on, with what would make it so.
@@ -83,6 +95,10 @@ pub(crate) async fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -
             if let Some((what, flag)) = limit(finished) {
                 writeln!(stderr, "{WARNING}stopped:{WARNING:#} the run reached {what}")?;
                 writeln!(stderr, "hint: {}", at.after_limit(&flag))?;
+            }
+            if finished.state == FinishState::Repeating {
+                writeln!(stderr, "{WARNING}stopped:{WARNING:#} the model only repeated itself")?;
+                writeln!(stderr, "hint: say more exactly what to do, or use a larger model")?;
             }
             writeln!(stderr, "{}", summary(id, finished))?;
         }
@@ -139,7 +155,7 @@ fn answer(finished: &Finished, front: &Front) -> anyhow::Result<()> {
 /// The limit that ended a run, and what raises it.
 fn limit(finished: &Finished) -> Option<(&'static str, String)> {
     match finished.state {
-        FinishState::Answered | FinishState::Failed => None,
+        FinishState::Answered | FinishState::Failed | FinishState::Repeating => None,
         FinishState::MaxSteps => {
             Some(("the step limit", format!("--max-steps {}", finished.steps.saturating_mul(2))))
         }

@@ -44,7 +44,8 @@ impl From<&Ending> for ExitStatus {
                 FinishState::MaxSteps
                 | FinishState::Timeout
                 | FinishState::TokenBudget
-                | FinishState::StepBudget => ExitStatus::Limited,
+                | FinishState::StepBudget
+                | FinishState::Repeating => ExitStatus::Limited,
                 FinishState::Failed => ExitStatus::Failure,
             },
             Ending::Suspended(Suspension::Approval { .. }) => ExitStatus::Suspended,

@@ -155,6 +155,11 @@ impl Front {
         matches!(self.style, Style::Told(Telling { volume: Volume::Quiet, .. }))
     }
 
+    /// Whether the model's words are shown as they come.
+    pub(crate) fn streams_words(&self) -> bool {
+        matches!(self.style, Style::Live(_, Words::Streamed))
+    }
+
     /// Whether this answer is on the screen already.
     pub(crate) fn showed(&self, answer: &str) -> bool {
         self.live.as_ref().is_some_and(|live| live.showed(answer))

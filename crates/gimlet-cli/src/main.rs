@@ -65,20 +65,28 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Approvals(args)) => commands::approvals::approvals(args).await,
         Some(Command::Approve(args)) => commands::approvals::approve(&args).await,
         Some(Command::Deny(args)) => commands::approvals::deny(args).await,
-        Some(Command::Models { command, server }) => commands::models::models(command, server).await,
+        Some(Command::Models { command, server, json }) => {
+            commands::models::models(command, server, json).await
+        }
         Some(Command::Eval(args)) => commands::eval::eval(*args).await,
         Some(Command::Python(args)) => commands::python::python(args).await,
         Some(Command::Policy { command }) => commands::policy::policy(command).await,
-        Some(Command::Agents { command, root, mcp }) => commands::agents::agents(command, &root, &mcp),
-        Some(Command::Tools { command, root, mcp }) => commands::tools::tools(command, &root, &mcp).await,
-        Some(Command::Sandbox { command, root, jail }) => {
-            commands::sandbox::sandbox(command, &root, jail).await
+        Some(Command::Agents { command, root, mcp, json }) => {
+            commands::agents::agents(command, &root, &mcp, json)
         }
-        Some(Command::Mcp { command, root, mcp }) => commands::mcp::mcp(command, &root, &mcp).await,
+        Some(Command::Tools { command, root, mcp, json }) => {
+            commands::tools::tools(command, &root, &mcp, json).await
+        }
+        Some(Command::Sandbox { command, root, jail, json }) => {
+            commands::sandbox::sandbox(command, &root, jail, json).await
+        }
+        Some(Command::Mcp { command, root, mcp, json }) => {
+            commands::mcp::mcp(command, &root, &mcp, json).await
+        }
         Some(Command::Acp(args)) => commands::acp::acp(*args).await,
-        Some(Command::Memory { command, root }) => commands::memory::memory(command, &root).await,
+        Some(Command::Memory { command, root, json }) => commands::memory::memory(command, &root, json).await,
         Some(Command::Repo { command, root }) => commands::repo::repo(command, &root),
-        Some(Command::Config { command, root }) => commands::config::config(command, &root),
+        Some(Command::Config { command, root, json }) => commands::config::config(command, &root, json),
         Some(Command::Doctor(args)) => doctor::doctor(&args).await,
         Some(Command::Serve(args)) => commands::serve::serve(args).await,
         Some(Command::Trust(args)) => commands::trust::trust(&args),

@@ -141,7 +141,8 @@ impl Transcript {
                     FinishState::MaxSteps
                     | FinishState::Timeout
                     | FinishState::TokenBudget
-                    | FinishState::StepBudget => Ended::Limited,
+                    | FinishState::StepBudget
+                    | FinishState::Repeating => Ended::Limited,
                     FinishState::Failed => Ended::Broken,
                 };
             }

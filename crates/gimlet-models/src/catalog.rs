@@ -6,7 +6,7 @@ pub mod families;
 pub mod probe;
 pub mod table;
 
-pub use choose::{Choice, ChooseError, choose};
+pub use choose::{Choice, ChooseError, choose, tier_word};
 pub use discover::{Installed, Server};
 pub use families::{Action, Calls, Families, Profile, Tier};
 pub use probe::{Scorecard, Scorecards, probe};

@@ -20,6 +20,9 @@ pub(crate) fn as_begun(options: &mut Options, started: &Started) -> Result<(), U
         .hint(format!("leave out `--agent {asked}`, or begin a new run with it")));
     }
     options.agent = Some(began.clone());
+    if options.api_base.is_none() {
+        options.api_base.clone_from(&started.api_base);
+    }
     let began = Action::from(started.action);
     if let Some(asked) = options.action.filter(|asked| *asked != began) {
         let (asked, began) = (asked.name(), began.name());

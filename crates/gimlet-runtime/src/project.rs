@@ -119,6 +119,16 @@ impl Project {
         &self.path
     }
 
+    /// Whether the folder is still the one that was opened: a folder that was removed or replaced meanwhile is no place
+    /// to work in.
+    pub fn check_folder(&self) -> Result<(), UsageError> {
+        if self.kit.root.is_there() {
+            return Ok(());
+        }
+        Err(UsageError::new(format!("the project's folder {} is gone", self.path.display()))
+            .hint("begin a new session in a folder that exists"))
+    }
+
     /// What the tools work with.
     pub fn kit(&self) -> &Kit {
         &self.kit

@@ -8,7 +8,9 @@ use anyhow::Context;
 use gimlet::approval::{ApprovalRequest, Decision};
 use gimlet::event::{ActionFormat, Event, EventKind, Suspension};
 use gimlet::feed::{After, Events};
+use gimlet::guard::password_in_url;
 use gimlet::ids::RunId;
+use gimlet::parse::words_before_action;
 use gimlet::run::Handle;
 use gimlet::state::{State, Stop};
 use gimlet::store::{Repair, StoreError};
@@ -28,6 +30,7 @@ use crate::project::Project;
 use crate::runtime::Runtime;
 use crate::served::Manner;
 use crate::team::{self, Duty, Ready, Team};
+use crate::text::clip;
 use crate::undo::Undone;
 use crate::{context, fork, models, patches, trace, undo};
 
@@ -36,6 +39,9 @@ const SOMETHING_ELSE: &str = "The person did not answer and said something else 
 
 /// What the model is told when the person stopped it and then says something else.
 const INTERRUPTED: &str = "I interrupted you before you were done; what you were doing was not finished.";
+
+/// Most characters of its unfinished words that the model reads again.
+const UNFINISHED_CHARS: usize = 1000;
 
 /// What a session is to work on next.
 #[derive(Debug, Clone, PartialEq)]
@@ -241,6 +247,7 @@ impl Session {
     /// Begins a turn. It works on its own from here on, whether or not anybody waits for it.
     pub async fn submit(&self, input: Input) -> anyhow::Result<Turn> {
         let mut work = self.take_work()?;
+        self.inner.project.check_folder()?;
         let earlier = self.stored_events().await?;
         let after = earlier.last().map_or(After::Start, |event| After::Seq(event.seq));
         let cancel = CancellationToken::new();
@@ -288,7 +295,7 @@ impl Session {
         let ready = open_question(events)
             .map(|question| (question.id.clone(), Decision::Deny { feedback: Some(SOMETHING_ELSE.into()) }));
         let text = match state.stop {
-            Some(Stop::Suspended(Suspension::Interrupted)) => format!("{INTERRUPTED}\n\n{text}"),
+            Some(Stop::Suspended(Suspension::Interrupted)) => format!("{}\n\n{text}", interrupted(&state)),
             Some(_) | None => text.to_owned(),
         };
         let env = self.env(cancel, ready)?;
@@ -317,7 +324,9 @@ impl Session {
         approver.prepare(ready);
         let env = project.env(runtime.store().clone(), approver.clone(), cancel);
         let payloads = trace::payloads(runtime.process(), options.trace)?;
-        Ok(Env { payloads, session: options.session.clone(), ..env })
+        // A password in an address is not for the log.
+        let api_base = options.api_base.clone().filter(|address| password_in_url(address).is_none());
+        Ok(Env { payloads, session: options.session.clone(), api_base, ..env })
     }
 
     fn take_work(&self) -> Result<OwnedMutexGuard<Work>, UsageError> {
@@ -536,6 +545,15 @@ impl Session {
     /// The runtime it belongs to.
     pub fn runtime(&self) -> &Runtime {
         &self.inner.runtime
+    }
+}
+
+/// What the model is told of its interruption: that there was one, and what it had said until then.
+fn interrupted(state: &State) -> String {
+    let words = words_before_action(&state.unfinished, state.action).trim();
+    match clip(words, UNFINISHED_CHARS) {
+        none if none.is_empty() => INTERRUPTED.to_owned(),
+        said => format!("{INTERRUPTED} You had said: {said}"),
     }
 }
 

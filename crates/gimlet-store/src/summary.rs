@@ -116,7 +116,8 @@ impl Told {
             FinishState::MaxSteps
             | FinishState::Timeout
             | FinishState::TokenBudget
-            | FinishState::StepBudget => RunStatus::Limited,
+            | FinishState::StepBudget
+            | FinishState::Repeating => RunStatus::Limited,
             FinishState::Failed => RunStatus::Failed,
         });
     }

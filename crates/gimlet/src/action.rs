@@ -69,6 +69,9 @@ pub fn next_action(state: &State) -> Action {
         Phase::Ready if out_of_steps(state).is_some() && state.closing.is_none() => {
             Action::Tell { reason: FeedbackReason::LastAnswer, text: LAST_ANSWER.into() }
         }
+        Phase::Ready if state.repeated >= MOST_REPEATED && state.closing.is_none() => {
+            Action::Tell { reason: FeedbackReason::LastAnswer, text: NOTHING_NEW.into() }
+        }
         Phase::Ready if plan::is_due(state) => Action::Plan,
         Phase::Planning => Action::Plan,
         Phase::Ready => Action::Sample { step: state.step + 1, begin: true },
@@ -87,6 +90,12 @@ pub fn next_action(state: &State) -> Action {
 }
 
 const LAST_ANSWER: &str = "You have used all your steps. Do not call tools any more. Give your best final answer now, from what you know.";
+
+/// What a run is told that only repeats itself.
+const NOTHING_NEW: &str = "You only repeat yourself, and nothing new comes of it. Do not call tools any more. Give your best final answer now, from what you know.";
+
+/// So many refused repetitions in a row end a run: what it was told meanwhile has not helped.
+const MOST_REPEATED: u32 = 3;
 
 /// Code that could not be read once, after a correction, and after another one under a schema.
 fn falls_back(state: &State) -> bool {

@@ -173,6 +173,7 @@ impl Delegate {
             FinishState::Timeout => Some("it ran out of time"),
             FinishState::TokenBudget => Some("it ran out of tokens"),
             FinishState::StepBudget => Some("the steps it shares with others are used up"),
+            FinishState::Repeating => Some("it only repeated itself"),
             FinishState::Failed => {
                 return Err(ToolError::failed(code::AGENT_FAILED, finished.answer)
                     .with("agent", self.agent.name.clone()));

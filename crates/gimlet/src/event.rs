@@ -418,6 +418,9 @@ pub struct Started {
     /// Name of the session it belongs to, if somebody named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Address of the model server, where the person who began the run named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_base: Option<String>,
     /// What its code executor was made with, if a replay depends on it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub executor: Value,
@@ -583,7 +586,7 @@ pub enum FeedbackReason {
     AnswerRefused,
     /// The final answer does not have the form that is asked for.
     AnswerMisshapen,
-    /// The step limit is reached: one last answer is asked for.
+    /// The step limit is reached, or nothing new comes: one last answer is asked for.
     LastAnswer,
 }
 
@@ -681,6 +684,8 @@ pub enum FinishState {
     TokenBudget,
     /// It ran out of the steps that it shares with the agents below it.
     StepBudget,
+    /// It did nothing but repeat itself; the answer is what it could say.
+    Repeating,
     /// A sub-agent broke or was stopped, or guided work came to no usable result; the answer says how.
     Failed,
 }

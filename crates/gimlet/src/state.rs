@@ -25,6 +25,7 @@ use crate::event::{
 use crate::guided::Guided;
 use crate::limits::Limits;
 use crate::message::{Message, Usage};
+use crate::parse;
 use crate::plan::{Plan, Planning};
 use crate::work::Work;
 
@@ -100,6 +101,10 @@ pub struct State {
     pub malformed: u32,
     /// What was wrong with the last reply that held no usable action.
     pub problem: Option<String>,
+    /// How many replies or calls in a row did nothing but repeat an earlier one.
+    pub repeated: u32,
+    /// What has come of the reply that is being written.
+    pub unfinished: String,
     /// The limit because of which the last answer was asked for, if it was.
     pub closing: Option<FinishState>,
     /// Where guided work on the present task stands.
@@ -231,15 +236,19 @@ impl State {
             }
             EventKind::StepStarted { step } => {
                 self.step = *step;
+                self.unfinished.clear();
                 if self.action != ActionFormat::Guided {
                     self.sent = self.messages.len();
                 }
                 self.phase = Phase::Sampling;
             }
-            EventKind::ModelMessage(message) if self.action == ActionFormat::Guided => {
-                self.hear_guided(message)
+            EventKind::ModelMessage(message) => {
+                self.unfinished.clear();
+                match self.action {
+                    ActionFormat::Guided => self.hear_guided(message),
+                    ActionFormat::Tools | ActionFormat::Code => self.hear(message),
+                }
             }
-            EventKind::ModelMessage(message) => self.hear(message),
             EventKind::Feedback { reason, text } => self.feed_back(*reason, text),
             EventKind::UserMessage { text } => self.say(text, event.time),
             EventKind::ToolRequested { call } => self.request(call),
@@ -293,10 +302,8 @@ impl State {
             EventKind::ApprovalDecided { decision: Decision::Deny { feedback }, .. } => {
                 self.guided.objection.clone_from(feedback);
             }
-            EventKind::ModelDelta { .. }
-            | EventKind::ApprovalDecided { .. }
-            | EventKind::Warning { .. }
-            | EventKind::Unknown => {}
+            EventKind::ModelDelta { text, .. } => self.unfinished.push_str(text),
+            EventKind::ApprovalDecided { .. } | EventKind::Warning { .. } | EventKind::Unknown => {}
         }
     }
 
@@ -319,8 +326,12 @@ impl State {
         self.ids.contains(id)
     }
 
-    /// The last thing the model said in words: what is left to show when a limit ends a run.
+    /// The last thing the model said in words, finished or not: what is left to show when a limit ends a run.
     pub fn last_words(&self) -> &str {
+        let unfinished = parse::words_before_action(&self.unfinished, self.action).trim();
+        if !unfinished.is_empty() {
+            return unfinished;
+        }
         self.messages
             .iter()
             .rev()

@@ -124,6 +124,8 @@ pub(crate) enum Command {
         root: RootArgs,
         #[command(flatten)]
         mcp: McpArgs,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Look at the tools and call them.
     Tools {
@@ -133,6 +135,8 @@ pub(crate) enum Command {
         root: RootArgs,
         #[command(flatten)]
         mcp: McpArgs,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Look at MCP servers, or offer these tools over MCP.
     Mcp {
@@ -142,6 +146,8 @@ pub(crate) enum Command {
         root: RootArgs,
         #[command(flatten)]
         mcp: McpArgs,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Be the agent of an editor or a program, over the Agent Client Protocol on standard input and output.
     Acp(Box<AcpArgs>),
@@ -151,6 +157,8 @@ pub(crate) enum Command {
         command: Option<MemoryCommand>,
         #[command(flatten)]
         root: RootArgs,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Look at the repository as an agent does: its map, and the files that a task is about.
     Repo {
@@ -165,6 +173,8 @@ pub(crate) enum Command {
         command: Option<ModelsCommand>,
         #[command(flatten)]
         server: ServerArgs,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Try models on a suite of tasks, and report how they did.
     Eval(Box<EvalArgs>),
@@ -184,6 +194,8 @@ pub(crate) enum Command {
         root: RootArgs,
         #[command(flatten)]
         jail: JailArgs,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Show the settings in force and where each comes from, or write a file of them.
     Config {
@@ -191,6 +203,8 @@ pub(crate) enum Command {
         command: Option<ConfigCommand>,
         #[command(flatten)]
         root: RootArgs,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Serve the page and the HTTP interface on this machine.
     Serve(ServeArgs),

@@ -123,7 +123,7 @@ pub(crate) struct PythonArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
     /// List what the server has; the one that would be chosen is marked.
-    List,
+    List(JsonArgs),
     /// Grade a model's tool calling by real micro-tasks. The grade is kept and decides how the model is asked.
     Probe {
         /// The model [default: the one that would be chosen].

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use gimlet_runtime::options::{CommandProfile, JailChoice, JailOptions, Sandbox, Validation};
 
-use super::choice;
+use super::{JsonArgs, choice};
 
 /// How commands are confined.
 #[derive(Debug, Clone, Args)]
@@ -73,7 +73,12 @@ impl From<&SandboxArgs> for Sandbox {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
     /// Show which isolation layers this machine has.
-    Status(JailArgs),
+    Status {
+        #[command(flatten)]
+        jail: JailArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
     /// Build the image of the Docker sandbox.
     Build {
         /// Print the Dockerfile instead.

@@ -79,7 +79,12 @@ pub(crate) enum PolicyCommand {
         root: RootArgs,
     },
     /// Show the rules in force, where each stands, and what was answered with "always".
-    Show(RootArgs),
+    Show {
+        #[command(flatten)]
+        root: RootArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
     /// Take back an answer that was given with "always".
     Forget {
         /// Its name, as `gimlet policy show` tells it.

@@ -22,11 +22,12 @@ pub(crate) fn agents(
     command: Option<AgentsCommand>,
     root: &RootArgs,
     mcp: &McpArgs,
+    json: JsonArgs,
 ) -> anyhow::Result<ExitStatus> {
     let settings = app::settings(root)?;
     diagnostics::start(&settings);
     let agents = check::load(&settings, &mcp.files)?;
-    match command.unwrap_or(AgentsCommand::List(JsonArgs { json: false })) {
+    match command.unwrap_or(AgentsCommand::List(json)) {
         AgentsCommand::List(JsonArgs { json: true }) => {
             let on = agents.defined.values().map(|entry| as_json(entry, true));
             let off = agents.inert.values().map(|entry| as_json(entry, false));

@@ -19,14 +19,18 @@ use gimlet_runtime::config::{
 };
 
 /// Shows settings, or writes a file.
-pub(crate) fn config(command: Option<ConfigCommand>, root: &RootArgs) -> anyhow::Result<ExitStatus> {
+pub(crate) fn config(
+    command: Option<ConfigCommand>,
+    root: &RootArgs,
+    JsonArgs { json }: JsonArgs,
+) -> anyhow::Result<ExitStatus> {
     let (options, json) = match command {
         Some(ConfigCommand::Init { user }) => return init(user, root),
         Some(ConfigCommand::Show { model, max_steps, validation_tests, json: JsonArgs { json } }) => {
             let sandbox = Sandbox { validation_tests, ..Sandbox::default() };
             (Options { root: root.root.clone(), sandbox, max_steps, ..Options::from(&model) }, json)
         }
-        None => (Options::from(root), false),
+        None => (Options::from(root), json),
     };
     let settings = app::settings(options)?;
     diagnostics::start(&settings);

@@ -13,10 +13,10 @@ use gimlet::plan::Plan;
 use gimlet::text::Printable;
 use serde_json::{Value, json};
 
-use super::runs::{load, minute};
+use super::runs::load;
 use crate::args::ExportFormat;
 use crate::exit::ExitStatus;
-use crate::show::{clip, effect_line, fence};
+use crate::show::{clip, counted, effect_line, fence, minute};
 
 /// Most characters of a call's arguments that a document shows.
 const MOST_ARGUMENT_CHARS: usize = 400;
@@ -216,13 +216,16 @@ fn answer(to: &mut String, finished: &Finished) -> std::fmt::Result {
         FinishState::Timeout => " (out of time)",
         FinishState::TokenBudget => " (out of tokens)",
         FinishState::StepBudget => " (out of shared steps)",
+        FinishState::Repeating => " (only repeated itself)",
         FinishState::Failed => " (failed)",
     };
     writeln!(to, "## Answer{how}\n\n{}\n", finished.answer.trim())?;
     for note in &finished.notes {
         writeln!(to, "> Note: {note}\n")?;
     }
-    writeln!(to, "*{} steps, {} tokens, {:.1} s*\n", finished.steps, finished.usage.total(), finished.seconds)
+    let steps = counted(finished.steps, "step");
+    let tokens = counted(finished.usage.total(), "token");
+    writeln!(to, "*{steps}, {tokens}, {:.1} s*\n", finished.seconds)
 }
 
 /// Arguments on one line that no backtick ends.

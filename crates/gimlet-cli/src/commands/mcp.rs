@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{JsonArgs, McpArgs, McpCommand, McpServeArgs, RootArgs};
 use crate::exit::{ExitStatus, UsageError};
+use crate::show::counted;
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 use crate::{app, diagnostics, interrupt};
 
@@ -33,9 +34,10 @@ pub(crate) async fn mcp(
     command: Option<McpCommand>,
     root: &RootArgs,
     mcp: &McpArgs,
+    json: JsonArgs,
 ) -> anyhow::Result<ExitStatus> {
     match command {
-        None => list(root, mcp, JsonArgs { json: false }).await,
+        None => list(root, mcp, json).await,
         Some(McpCommand::List(json)) => list(root, mcp, json).await,
         Some(McpCommand::Serve(args)) => offer(*args).await,
     }
@@ -78,8 +80,8 @@ fn print(rows: &[HealthRow], inert: &[Inert]) -> anyhow::Result<()> {
                 writeln!(stdout, "{NAME}{name}{NAME:#}  {GOOD}up{GOOD:#}  {DIM}{launch}{DIM:#}")?;
                 writeln!(
                     stdout,
-                    "  {server}, protocol {protocol}, {} tools: {}",
-                    tools.len(),
+                    "  {server}, protocol {protocol}, {}: {}",
+                    counted(tools.len() as u64, "tool"),
                     tools.join(", ")
                 )?;
                 for note in notes {

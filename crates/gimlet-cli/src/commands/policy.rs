@@ -8,10 +8,12 @@ use gimlet::effect::{Effect, Verdict};
 use gimlet::store::{Grant, Reach};
 use gimlet_runtime::parts::policy::{Author, Jail, Report, Rule, Say};
 
+use serde_json::json;
+
 use crate::app;
 use crate::args::{PolicyCommand, RootArgs};
 use crate::exit::{ExitStatus, UsageError};
-use crate::show::effect_line;
+use crate::show::{day, effect_line};
 use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
 use gimlet_runtime::Project;
 
@@ -26,7 +28,10 @@ pub(crate) async fn policy(command: PolicyCommand) -> anyhow::Result<ExitStatus>
             let jail = if no_jail { Jail::Absent } else { Jail::Active };
             check(&project(&root)?, &command.join(" "), jail, json.json).await
         }
-        PolicyCommand::Show(root) => show(&project(&root)?).await,
+        PolicyCommand::Show { root, json } => match json.json {
+            true => show_json(&project(&root)?).await,
+            false => show(&project(&root)?).await,
+        },
         PolicyCommand::Test(root) => test(&project(&root)?),
         PolicyCommand::Forget { id } => forget(&id).await,
     }
@@ -94,9 +99,23 @@ async fn show(project: &Project) -> anyhow::Result<ExitStatus> {
         let effects: Vec<String> = grant.request.effects.iter().map(effect_line).collect();
         let name = name(&grant);
         writeln!(stdout, "{GOOD}{:<15}{GOOD:#} {BOLD}{name:<26}{BOLD:#} {}", "allow", effects.join(", "))?;
-        let day = grant.granted.strftime("%Y-%m-%d");
+        let day = day(grant.granted);
         writeln!(stdout, "{:16}{DIM}you said always on {day}; gimlet policy forget {name}{DIM:#}", "")?;
     }
+    Ok(ExitStatus::Success)
+}
+
+async fn show_json(project: &Project) -> anyhow::Result<ExitStatus> {
+    let always: Vec<_> = standing().await?
+        .iter()
+        .map(|grant| json!({ "name": name(grant), "effects": grant.request.effects, "granted": grant.granted }))
+        .collect();
+    let rules: Vec<&Rule> = project.policy().rules().collect();
+    crate::out::json(&json!({
+        "rules": rules,
+        "secrets": project.policy().added_secrets(),
+        "always": always,
+    }))?;
     Ok(ExitStatus::Success)
 }
 

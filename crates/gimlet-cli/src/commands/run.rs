@@ -1,11 +1,13 @@
 //! `gimlet TASK`, `gimlet run` and `gimlet resume`.
 
+use gimlet::Ending;
+use gimlet::event::Suspension;
 use gimlet_runtime::{Input, Session, is_answered};
 
 use crate::app;
 use crate::args::{ResumeArgs, RunArgs};
 use crate::attach;
-use crate::ending::{At, refused, resume_line, tell};
+use crate::ending::{At, refused, resume_line, tell, tell_unfinished};
 use crate::exit::{ExitStatus, UsageError};
 use crate::front::{Front, Typing};
 use crate::interrupt;
@@ -21,7 +23,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitStatus> {
         let session = interrupt::starting(begun).await?;
         return Interactive::new(session, front, options)?.run().await;
     }
-    let task = attach::task(args.task, runtime.store().as_ref()).await?;
+    let task = attach::task(args.task).await?;
     let front = Front::new(&options, Typing::Ignored);
     let begun = runtime.begin_attended((&options).into(), front.attendance());
     let session = interrupt::starting(begun).await?;
@@ -44,7 +46,7 @@ pub(crate) async fn resume(args: ResumeArgs) -> anyhow::Result<ExitStatus> {
     let session = interrupt::starting(opened).await?;
     let message = match args.message {
         Some(message) => {
-            let message = attach::task(Some(message), runtime.store().as_ref()).await?;
+            let message = attach::task(Some(message)).await?;
             Some(expanded(message, &session).await?)
         }
         None => None,
@@ -71,14 +73,16 @@ async fn one_task(session: Session, mut front: Front, task: Option<String>) -> a
     let turn = session.submit(input).await.map_err(|error| refused(error, At::Shell(&resume)))?;
     let (id, resume) = (turn.run().to_string(), resume_line(&session));
     let ending = front.follow_until(&session, turn, &cancel).await?;
+    if ending == Ending::Suspended(Suspension::Interrupted) {
+        tell_unfinished(&session, &front).await?;
+    }
     tell(&id, At::Shell(&resume), &ending, &front).await?;
     Ok(ExitStatus::from(&ending))
 }
 
 /// The words with the files they name, and what was piped in.
 async fn expanded(task: attach::Task, session: &Session) -> anyhow::Result<String> {
-    let store = session.runtime().store();
-    Ok(task.expanded(session.project().root(), store.as_ref()).await?)
+    Ok(task.expanded(session).await?)
 }
 
 fn is_interactive() -> bool {

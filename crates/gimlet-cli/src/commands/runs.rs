@@ -8,14 +8,12 @@ use gimlet::ids::RunId;
 use gimlet::store::RunStatus;
 use gimlet::text::Printable;
 use gimlet_runtime::Runtime;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::{export, fork, replay};
 use crate::app;
 use crate::args::{RootArgs, RunsCommand, RunsListArgs};
 use crate::exit::ExitStatus;
-use crate::show::{Prose, Talk, Telling, Volume, Warnings, clip, summary};
+use crate::show::{Prose, Talk, Telling, Volume, Warnings, clip, minute, summary};
 use crate::style::{BOLD, DIM, ERROR, GOOD, NAME, WARNING};
 use gimlet_runtime::config::DEFAULT_AGENT;
 
@@ -144,6 +142,7 @@ fn story(event: &Event) -> Option<String> {
                 FinishState::Timeout => " (out of time)",
                 FinishState::TokenBudget => " (out of tokens)",
                 FinishState::StepBudget => " (out of shared steps)",
+                FinishState::Repeating => " (only repeated itself)",
                 FinishState::Failed => " (failed)",
             };
             Some(format!(
@@ -166,9 +165,4 @@ fn story(event: &Event) -> Option<String> {
         }),
         _ => None,
     }
-}
-
-/// A time as people tell it, where they are.
-pub(super) fn minute(time: Timestamp) -> String {
-    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

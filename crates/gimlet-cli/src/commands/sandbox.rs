@@ -9,9 +9,10 @@ use gimlet_runtime::parts::sandbox::jail;
 
 use gimlet_runtime::options::{JailOptions, Sandbox};
 use gimlet_runtime::{Options, Settings, isolation};
+use serde_json::json;
 
 use crate::app;
-use crate::args::{JailArgs, RootArgs, SandboxCommand};
+use crate::args::{JailArgs, JsonArgs, RootArgs, SandboxCommand};
 use crate::exit::{ExitStatus, UsageError, hint_of};
 use crate::style::{DIM, GOOD, WARNING};
 
@@ -30,11 +31,23 @@ pub(crate) async fn sandbox(
     command: Option<SandboxCommand>,
     root: &RootArgs,
     jail: JailArgs,
+    json: JsonArgs,
 ) -> anyhow::Result<ExitStatus> {
-    match command.unwrap_or(SandboxCommand::Status(jail)) {
-        SandboxCommand::Status(jail) => {
+    match command.unwrap_or(SandboxCommand::Status { jail, json }) {
+        SandboxCommand::Status { jail, json } => {
             let sandbox = Sandbox { jail: (&jail).into(), ..Sandbox::default() };
             let rows = rows(&app::settings(Options { sandbox, ..Options::from(root) })?).await;
+            if json.json {
+                let told = |row: &Row| {
+                    let (is_there, state) = match &row.state {
+                        Ok(text) => (true, text),
+                        Err(text) => (false, text),
+                    };
+                    json!({ "name": row.name, "available": is_there, "state": state, "hint": row.hint })
+                };
+                crate::out::json(&rows.iter().map(told).collect::<Vec<_>>())?;
+                return Ok(ExitStatus::Success);
+            }
             let mut stdout = crate::out::stdout();
             for row in rows {
                 let (style, mark, text) = match &row.state {

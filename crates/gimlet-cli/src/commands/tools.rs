@@ -28,6 +28,7 @@ pub(crate) async fn tools(
     command: Option<ToolsCommand>,
     root: &RootArgs,
     mcp: &McpArgs,
+    json: JsonArgs,
 ) -> anyhow::Result<ExitStatus> {
     let mut options = Options::from(root);
     if let Some(ToolsCommand::Call { sandbox, .. }) = &command {
@@ -48,7 +49,7 @@ pub(crate) async fn tools(
     let foreign = interrupt::starting(runtime.server_tools(&settings, &mcp.files)).await?;
     let project = project.with_foreign(foreign);
     let tools = project.tools();
-    match command.unwrap_or(ToolsCommand::List(JsonArgs { json: false })) {
+    match command.unwrap_or(ToolsCommand::List(json)) {
         ToolsCommand::List(JsonArgs { json }) => {
             list(&tools.iter().map(|tool| tool.spec()).collect::<Vec<_>>(), json)
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::app;
 use crate::args::TrustArgs;
 use crate::exit::{ExitStatus, UsageError};
-use crate::show::agreed;
+use crate::show::{agreed, day};
 use crate::style::{BOLD, DIM, GOOD, WARNING};
 use gimlet_runtime::config::{
     PROJECT_FILE, Pin, Process, Standing, TrustList, ask_for, read_inside, read_small, shown,
@@ -158,7 +158,7 @@ fn show_list(list: &TrustList, process: &Process, json: bool) -> anyhow::Result<
             "trusted" => (GOOD, "trusted"),
             other => (WARNING, other),
         };
-        let since = pin.time.strftime("%Y-%m-%d");
+        let since = day(pin.time);
         writeln!(
             out,
             "{style}{word:<8}{style:#} {} {DIM}{since} {}{DIM:#}",

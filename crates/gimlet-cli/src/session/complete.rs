@@ -22,7 +22,11 @@ pub(super) struct Words {
 impl Completer for Words {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
         let before = line.get(..pos).unwrap_or(line);
-        CompletionResult::fresh(self.suggest(before))
+        match self.suggest(before) {
+            // No menu at all, instead of one that says that it is empty.
+            none if none.is_empty() => CompletionResult::Pending,
+            some => CompletionResult::fresh(some),
+        }
     }
 }
 

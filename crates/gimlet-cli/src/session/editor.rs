@@ -55,7 +55,6 @@ impl Editor {
             .with_completer(Box::new(Words { root, models }))
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
             .with_quick_completions(true)
-            .with_partial_completions(true)
             .with_edit_mode(Box::new(Emacs::new(keys)))
             .with_highlighter(Box::new(Marks { typed: typed.clone() }))
             .with_validator(Box::new(Continued))

@@ -140,8 +140,7 @@ impl Interactive {
 
     /// Works on a task.
     async fn task(&mut self, words: &str) -> anyhow::Result<Next> {
-        let (root, store) = (self.session.project().root(), self.session.runtime().store());
-        let expanded = attach::expand(words, root, store.as_ref()).await?;
+        let expanded = attach::expand(words, &mut attach::Attaching::to(&self.session)).await?;
         for file in &expanded.files {
             self.say(&format!("{DIM}attached {file}{DIM:#}"))?;
         }
@@ -193,15 +192,24 @@ impl Interactive {
     }
 }
 
-/// Asks the server in the background which models can be named.
+/// Knows which models can be named: those of the configuration at once, and those of the server when it has answered.
 fn know_models(session: &Session, known: Models) {
+    let add = move |names: Vec<String>| {
+        let mut known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.extend(names);
+        known.sort();
+        known.dedup();
+    };
+    let named = session.settings().named_models();
+    let named = named.map(|named| named.names().into_iter().map(str::to_owned).collect::<Vec<_>>());
+    add(named.unwrap_or_default());
+    add(vec![session.model_name()]);
     if session.model().starts_with("ollama") {
         let session = session.clone();
         // Ends when the server has answered or is not there.
         tokio::spawn(async move {
             if let Ok((_, installed)) = models::installed(session.settings()).await {
-                let names = installed.into_iter().map(|model| format!("ollama_chat/{}", model.name));
-                known.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(names);
+                add(installed.into_iter().map(|model| format!("ollama_chat/{}", model.name)).collect());
             }
         });
     }

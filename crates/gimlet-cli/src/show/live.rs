@@ -1,11 +1,11 @@
-//! Shows a run on a terminal while it happens: paragraphs as they are written, a line for each call, and a living line
+//! Shows a run on a terminal while it happens: lines as they are written, a line for each call, and a living line
 //! for what goes on at this moment.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gimlet::event::{ActionFormat, Event, EventKind, Purpose};
 
-use super::markdown::markdown;
+use super::markdown::Markdown;
 use super::screen::Screen;
 use super::stream::Stream;
 use super::talk::{Prose, Talk, Telling};
@@ -32,6 +32,8 @@ pub(crate) enum Words {
 struct Reply {
     /// The main agent's reply as far as it came.
     stream: Stream,
+    /// How it looks on the terminal.
+    page: Markdown,
     /// The last answer that was shown.
     answer: Option<String>,
 }
@@ -43,7 +45,12 @@ impl Live {
             Words::Kept => Prose::Quoted,
         };
         let talk = Talk::new(telling, screen.columns(), prose);
-        Live { screen, talk, words, reply: Mutex::new(Reply { stream: Stream::new(action), answer: None }) }
+        Live {
+            screen,
+            talk,
+            words,
+            reply: Mutex::new(Reply { stream: Stream::new(action), page: Markdown::default(), answer: None }),
+        }
     }
 
     /// Whether this answer is on the screen already.
@@ -55,10 +62,29 @@ impl Live {
         self.reply.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn paragraphs(&self, text: &str) {
-        let rendered = markdown(text, self.screen.columns());
-        if !rendered.is_empty() {
-            self.screen.words(&format!("\n{rendered}"));
+    /// Shows lines of the reply.
+    fn lines(&self, page: &mut Markdown, text: &str) {
+        let columns = self.screen.columns();
+        let before = page.has_begun();
+        let shown: Vec<String> = text.lines().filter_map(|line| page.line(line, columns)).collect();
+        self.words(before, &shown);
+    }
+
+    /// Shows what is left of the reply; the next one begins a new page.
+    fn last_lines(&self, page: &mut Markdown, text: Option<String>) {
+        if let Some(text) = text {
+            self.lines(page, &text);
+        }
+        let mut page = std::mem::take(page);
+        let before = page.has_begun();
+        self.words(before, page.end(self.screen.columns()).as_slice());
+    }
+
+    fn words(&self, has_begun: bool, lines: &[String]) {
+        if !lines.is_empty() {
+            // The first line of a reply is set apart from what was told before.
+            let gap = if has_begun { "" } else { "\n" };
+            self.screen.words(&format!("{gap}{}", lines.join("\n")));
         }
     }
 
@@ -68,13 +94,17 @@ impl Live {
             return;
         }
         let mut reply = self.reply();
+        let reply = &mut *reply;
         match &event.kind {
             // A reply that was cut off is written anew.
-            EventKind::StepStarted { .. } => reply.stream.begin(),
+            EventKind::StepStarted { .. } => {
+                reply.stream.begin();
+                reply.page = Markdown::default();
+            }
             EventKind::ActionChanged(change) => reply.stream = Stream::new(change.action),
             EventKind::ModelDelta { text, .. } => {
-                if let Some(block) = reply.stream.feed(text) {
-                    self.paragraphs(&block);
+                if let Some(lines) = reply.stream.feed(text) {
+                    self.lines(&mut reply.page, &lines);
                 }
                 let glimpse = reply.stream.glimpse();
                 if !glimpse.is_empty() {
@@ -84,16 +114,19 @@ impl Live {
                 }
             }
             EventKind::ModelMessage(message) => {
-                if let Some(rest) = reply.stream.finish(message) {
-                    self.paragraphs(&rest);
-                }
+                let rest = reply.stream.finish(message);
+                self.last_lines(&mut reply.page, rest);
                 reply.answer.clone_from(&message.answer);
             }
             // Stopped in the middle of a reply: what there is of it is not lost.
             EventKind::RunSuspended { .. } | EventKind::RunFinished(_) | EventKind::RunFailed { .. } => {
-                if let Some(rest) = reply.stream.stop() {
-                    self.paragraphs(&rest);
+                if let EventKind::RunFinished(finished) = &event.kind
+                    && finished.answer.trim() == reply.stream.so_far().trim()
+                {
+                    reply.answer = Some(finished.answer.clone());
                 }
+                let rest = reply.stream.stop();
+                self.last_lines(&mut reply.page, rest);
             }
             _ => {}
         }

@@ -9,8 +9,10 @@ mod plan;
 mod question;
 mod screen;
 mod stream;
+mod syntax;
 mod talk;
 mod timeline;
+mod when;
 
 use std::fmt::Write;
 
@@ -29,6 +31,7 @@ pub(crate) use question::{effect_line, is_cut, question, whole_question};
 pub(crate) use screen::Screen;
 pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, summary};
 pub(crate) use timeline::timeline;
+pub(crate) use when::{day, minute};
 
 /// Shows a run's events, one after the other.
 pub(crate) trait Show: Send + Sync {
@@ -69,6 +72,12 @@ pub(crate) fn arguments(args: &Value, most: usize) -> String {
         other => other.to_string(),
     };
     clip(&text, most)
+}
+
+/// A number of things, by the word for one of them.
+pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
+    let count = count.into();
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 /// Asks the person at the terminal; anything but a yes is a no.

@@ -17,6 +17,7 @@ use gimlet::text::Printable;
 use serde_json::Value;
 
 use super::footer::footer;
+use super::stream::beside_calls;
 use super::{Show, arguments, clip, guided, plan};
 use crate::style::{DIM, ERROR, GOOD, NAME, WARNING};
 
@@ -211,9 +212,10 @@ impl Talk {
         if self.volume >= Volume::Normal
             && self.prose == Prose::Quoted
             && !message.tool_calls.is_empty()
-            && !message.text.trim().is_empty()
+            && let words = beside_calls(message)
+            && !words.trim().is_empty()
         {
-            lines.push(format!("{DIM}“{}”{DIM:#}", clip(&message.text, 300)));
+            lines.push(format!("{DIM}“{}”{DIM:#}", clip(&words, 300)));
         }
         if self.volume >= Volume::Verbose
             && !acts
@@ -312,7 +314,7 @@ fn gist(result: &Value) -> String {
                 None => clip(&arguments(result, 80), 80),
             }
         }
-        Value::Array(items) => format!("{} items", items.len()),
+        Value::Array(items) => counted(items.len(), "items"),
         Value::String(text) if text.lines().count() > 1 => format!("{} lines", text.lines().count()),
         other => clip(&other.to_string(), 80),
     }

@@ -513,3 +513,99 @@ fn a_whole_run_as_a_person_sees_it() {
         }
     }
 }
+
+#[test]
+fn fault_08_tab_behind_model_offers_models_and_replaces_nothing() {
+    let project = Project::new();
+    project.config(
+        "[models.alpha]\nid = \"openai/a\"\napi_base = \"http://127.0.0.1:1/v1\"\n[models.alto]\nid = \"openai/b\"\napi_base = \"http://127.0.0.1:1/v1\"\n",
+    );
+    let mut pty = session(&project, "[[reply]]\ntext = \"Hello.\"\n", &[]);
+    pty.press("/model nothing\t");
+    pty.wait_for("/model nothing");
+    pty.press(" \u{15}/model al\t");
+    pty.wait_until("both names", |shown| {
+        let shown = shown.to_lowercase();
+        shown.contains("alpha") && shown.contains("alto")
+    });
+    assert!(!pty.shown().contains("NO RECORDS"), "{}", pty.shown());
+    pty.press("\u{1b}\u{15}");
+    pty.press("\u{3}");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn fault_12_a_new_conversation_has_spent_nothing() {
+    let project = Project::new();
+    let script = r#"
+    [[reply]]
+    usage = { input = 4000, output = 321 }
+    text = "One."
+    [[reply]]
+    fault = { kind = "hang" }
+    "#;
+    let mut pty = session(&project, script, &[]);
+    pty.enter("one");
+    pty.wait_for("4321 tokens");
+    pty.wait_for_prompt();
+    project.script("[[reply]]\nfault = { kind = \"hang\" }\n");
+    pty.enter("/clear");
+    pty.wait_for("a new conversation");
+    pty.wait_for_prompt();
+    pty.enter("two");
+    pty.wait_for("thinking");
+    let shown = pty.shown();
+    assert!(!shown.lines().any(|line| line.contains("thinking") && line.contains("tokens")), "{shown}");
+    pty.press(CTRL_C);
+    pty.wait_for("stopped;");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn fault_13_and_16_what_was_said_before_a_stop_is_seen_and_told_to_the_model() {
+    let project = Project::new();
+    let lines: String = (1..=3000).map(|n| format!("line {n}\n")).collect();
+    let script = format!(
+        "[[reply]]\nchunk_bytes = 16\ndelay_ms = 50\ntext = '''\n{lines}'''\n\
+         [[reply]]\nexpect = [\"I interrupted you\", \"You had said: line 1\", \"stop counting\"]\ntext = \"All right.\"\n"
+    );
+    let mut pty = session(&project, &script, &[]);
+    pty.enter("count");
+    pty.wait_for("line 3");
+    pty.press(CTRL_C);
+    pty.wait_for("stopped;");
+    pty.wait_for_prompt();
+    pty.enter("stop counting");
+    pty.wait_for("All right.");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn an_answer_is_shown_line_by_line_and_a_call_written_as_text_is_not() {
+    let project = Project::new();
+    let script = r##"
+    order = "turns"
+    [[reply]]
+    chunk_bytes = 7
+    text = "I look.\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"calc.py\"}}"
+    [[reply]]
+    chunk_bytes = 7
+    delay_ms = 20
+    text = "# Found\n\n- **first** point\n- second\n\n```python\ndef add(a, b):\n    return a + b  # mended\n```\n\nDone."
+    "##;
+    let pty = session(&project, script, &[]);
+    pty.enter("what is wrong?");
+    pty.wait_for("• first point");
+    pty.wait_for("Done.");
+    pty.wait_for_prompt();
+    let shown = pty.shown();
+    assert!(shown.contains("I look.") && shown.contains("      return a + b  # mended"), "{shown}");
+    assert!(!shown.contains("arguments") && !shown.contains("```"), "{shown}");
+    assert_eq!(shown.matches("def add").count(), 1, "nothing is shown twice: {shown}");
+}

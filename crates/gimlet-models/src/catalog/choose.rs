@@ -212,7 +212,8 @@ fn rank(tier: Tier, model: &Installed, families: &Families) -> impl Ord + use<> 
     (tier, place, uncomfortable, by_size, model.name.clone())
 }
 
-pub(super) fn tier_word(tier: Tier) -> &'static str {
+/// The word for a tier.
+pub fn tier_word(tier: Tier) -> &'static str {
     match tier {
         Tier::Best => "best",
         Tier::Good => "good",

@@ -4,11 +4,11 @@ use super::choose::tier_word;
 use super::discover::Installed;
 use super::families::{Calls, Profile, Tier};
 
-/// Draws the table, each model as `profile` treats it; `chosen` is marked and stands first within its tier.
+/// Draws the table, each model as `profile` treats it; `chosen` is marked and stands first.
 pub fn table(models: &[Installed], profile: impl Fn(&Installed) -> Profile, chosen: Option<&str>) -> String {
     let mut rows: Vec<_> = models.iter().map(|model| (profile(model), model)).collect();
     rows.sort_by_key(|(profile, model)| {
-        (profile.tier, Some(model.name.as_str()) != chosen, model.name.clone())
+        (Some(model.name.as_str()) != chosen, profile.tier, model.name.clone())
     });
     let mut lines =
         vec![["", "MODEL", "SIZE", "PARAMS", "QUANT", "CONTEXT", "TOOLS", "TIER", "NOTE"].map(String::from)];

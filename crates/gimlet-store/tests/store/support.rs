@@ -27,6 +27,7 @@ pub(crate) fn event(run: &RunId, seq: u64, kind: EventKind) -> Event {
 pub(crate) fn started(task: &str) -> EventKind {
     EventKind::RunStarted(Started {
         session: Default::default(),
+        api_base: None,
         task: task.into(),
         agent: "main".into(),
         model: "scripted/demo".into(),

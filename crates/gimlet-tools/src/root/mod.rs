@@ -183,6 +183,17 @@ impl Root {
         &self.inner.path
     }
 
+    /// Whether its path still leads to the folder that was opened; one that was removed or replaced does not.
+    pub fn is_there(&self) -> bool {
+        use cap_std::fs::MetadataExt as _;
+        use std::os::unix::fs::MetadataExt as _;
+        let (Ok(opened), Ok(now)) = (self.inner.dir.dir_metadata(), std::fs::metadata(&self.inner.path))
+        else {
+            return false;
+        };
+        (opened.dev(), opened.ino()) == (now.dev(), now.ino())
+    }
+
     /// Where a path leads: inside the root, readable by rule. The file need not exist.
     pub fn resolve(&self, text: &str) -> Result<RootPath, PathError> {
         let lexical = self.lexical(text)?;

@@ -88,11 +88,9 @@ fn refusal(call: &ToolCall, asked: u32) -> ToolFailure {
 }
 
 fn nth(n: u32) -> String {
-    match n {
-        3 => "third".into(),
-        4 => "fourth".into(),
-        _ => format!("{n}th"),
-    }
+    const WORDS: [&str; 8] = ["third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
+    let word = n.checked_sub(3).and_then(|at| WORDS.get(usize::try_from(at).ok()?));
+    word.map_or_else(|| format!("{n}th"), |word| (*word).to_owned())
 }
 
 fn key(tool: &str, args: &serde_json::Value) -> String {

@@ -12,6 +12,7 @@ mod block;
 mod call;
 mod function;
 mod json;
+mod line;
 mod literal;
 mod observation;
 mod program;
@@ -19,6 +20,8 @@ mod thinking;
 
 #[cfg(test)]
 mod tests;
+
+pub use line::{begins_action, words_before_action};
 
 /// What a reply comes to.
 #[derive(Debug, Clone, PartialEq)]

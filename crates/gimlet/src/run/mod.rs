@@ -127,7 +127,7 @@ impl Run {
         let warnings = std::mem::take(&mut env.warnings);
         let id = env.ids.run(env.clock.now());
         let started = beginning(&agent, task, &env.root, &env.version, agent.limits.clone())?;
-        let started = Started { session: env.session.clone(), ..started };
+        let started = Started { session: env.session.clone(), api_base: env.api_base.clone(), ..started };
         let services = Services::of_run(&agent, env, id, Vec::new());
         services.journal.append(EventKind::RunStarted(started)).await?;
         for warning in warnings {
@@ -532,6 +532,7 @@ fn beginning(
         origin: None,
         forked: None,
         session: None,
+        api_base: None,
     })
 }
 

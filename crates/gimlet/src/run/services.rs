@@ -56,6 +56,8 @@ pub struct Env {
     pub version: String,
     /// Name of the session a new run belongs to.
     pub session: Option<String>,
+    /// Address of the model server, where the person who begins a new run names one.
+    pub api_base: Option<String>,
     /// Stops the run.
     pub cancel: CancellationToken,
 }
@@ -78,6 +80,7 @@ impl Default for Env {
             confinement: Confinement::None,
             version: env!("CARGO_PKG_VERSION").into(),
             session: None,
+            api_base: None,
             cancel: CancellationToken::new(),
         }
     }

@@ -10,6 +10,7 @@ use crate::effect::Effect;
 use crate::event::{ActionFormat, RequestedCall, ToolFinished};
 use crate::message::{Message, ToolCall};
 use crate::sections::clip;
+use crate::tool::code;
 
 /// A call and how far it came.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,6 +115,11 @@ impl State {
             count: finished.result["count"].as_u64(),
             args,
         };
+        // A cell may repeat a call on purpose; a reply that does is going round in circles.
+        if self.action == ActionFormat::Tools {
+            let refused = summary.error.as_deref() == Some(code::LOOP_DETECTED);
+            self.repeated = if refused { self.repeated + 1 } else { 0 };
+        }
         self.work.add(&summary);
         self.history.push(summary);
         if self.phase == Phase::Acting
@@ -164,6 +170,11 @@ impl State {
         if let Some(cell) = self.cells.last_mut() {
             cell.end = Some(end.clone());
         }
+        let same = |pair: &[CellRecord]| {
+            pair[0].code == pair[1].code && pair[0].printed == pair[1].printed && pair[0].end == pair[1].end
+        };
+        let last = &self.cells[self.cells.len().saturating_sub(2)..];
+        self.repeated = if last.len() == 2 && same(last) { self.repeated + 1 } else { 0 };
         match end {
             CellEnd::Raised { kind, .. } if is_unreadable(kind) => self.count_unread(),
             CellEnd::Raised { .. }

@@ -174,7 +174,7 @@ impl State {
             }
             FeedbackReason::AnswerMisshapen => self.misshapen += 1,
             FeedbackReason::LastAnswer => {
-                self.closing = Some(out_of_steps(self).unwrap_or(FinishState::MaxSteps));
+                self.closing = Some(out_of_steps(self).unwrap_or(FinishState::Repeating));
             }
             FeedbackReason::Malformed | FeedbackReason::Empty | FeedbackReason::Cut => {}
         }

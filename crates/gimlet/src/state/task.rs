@@ -33,6 +33,8 @@ impl State {
         }
         self.limits = limits.clone();
         self.since = Some(now);
+        self.repeated = 0;
+        self.unfinished.clear();
         match self.phase {
             // No reply is on its way any more: the step begins anew, and what it asked with may still grow.
             Phase::Sampling => {
@@ -52,7 +54,8 @@ impl State {
                 FinishState::MaxSteps
                 | FinishState::Timeout
                 | FinishState::TokenBudget
-                | FinishState::StepBudget => {
+                | FinishState::StepBudget
+                | FinishState::Repeating => {
                     if matches!(self.phase, Phase::Answering { .. }) {
                         self.phase = Phase::Ready;
                     }
@@ -75,7 +78,7 @@ impl State {
                 let worked = self.last.map_or(self.worked, |last| self.seconds(last));
                 limits.max_seconds.is_some_and(|most| worked >= most)
             }
-            FinishState::Answered | FinishState::Failed => false,
+            FinishState::Answered | FinishState::Failed | FinishState::Repeating => false,
         }
     }
 
@@ -93,6 +96,7 @@ impl State {
 
     pub(super) fn say(&mut self, text: &str, now: Timestamp) {
         self.queued.push(text.to_owned());
+        self.repeated = 0;
         if let Some(Stop::Finished(_)) = &self.stop {
             // Something said after the answer is the next task of the same conversation.
             self.stop = None;

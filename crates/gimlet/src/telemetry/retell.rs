@@ -161,7 +161,8 @@ impl Tale<'_> {
                     | FinishState::MaxSteps
                     | FinishState::Timeout
                     | FinishState::TokenBudget
-                    | FinishState::StepBudget => agent.finish(finished, payload),
+                    | FinishState::StepBudget
+                    | FinishState::Repeating => agent.finish(finished, payload),
                 }
             }
             EventKind::RunFinished(finished) => {

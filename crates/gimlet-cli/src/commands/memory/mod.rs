@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::args::{ExportFormat, JsonArgs, MemoryCommand, Remembered, RootArgs};
 use crate::exit::{ExitStatus, UsageError};
-use crate::show::agreed;
+use crate::show::{agreed, counted};
 use crate::style::WARNING;
 use crate::{app, diagnostics};
 use gimlet_runtime::memory;
@@ -23,12 +23,15 @@ use print::{models_list, notes, nothing, predictions_list, print_json, show, sta
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Looks, takes out, takes in, or forgets.
-pub(crate) async fn memory(command: Option<MemoryCommand>, root: &RootArgs) -> anyhow::Result<ExitStatus> {
+pub(crate) async fn memory(
+    command: Option<MemoryCommand>,
+    root: &RootArgs,
+    json: JsonArgs,
+) -> anyhow::Result<ExitStatus> {
     let settings = app::settings(root)?;
     diagnostics::start(&settings);
     let kit = memory::kit(&settings)?;
     let memory = &kit.memory;
-    let json = JsonArgs { json: false };
     let list = MemoryCommand::List { what: Remembered::Notes, tag: None, limit: 20, json };
     match command.unwrap_or(list) {
         MemoryCommand::List { what, tag, limit, json } => match what {
@@ -154,7 +157,7 @@ fn import(memory: &Memory, file: &Path, json: JsonArgs) -> anyhow::Result<ExitSt
     }
     writeln!(
         crate::out::stderr(),
-        "took in {}, {} and {}; {} were there already",
+        "took in {}, {} and {}; known already: {}",
         counted(done.notes as u64, "note"),
         counted(done.models as u64, "mental model"),
         counted(done.predictions as u64, "prediction"),
@@ -169,12 +172,6 @@ fn forget(memory: &Memory, id: Id) -> anyhow::Result<ExitStatus> {
     }
     writeln!(crate::out::stderr(), "forgot {id}")?;
     Ok(ExitStatus::Success)
-}
-
-/// A number of things, by the word for one of them.
-fn counted(count: impl Into<u64>, one: &str) -> String {
-    let count = count.into();
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 fn forget_all(memory: &Memory, yes: bool) -> anyhow::Result<ExitStatus> {

@@ -3,14 +3,13 @@
 use std::io::Write;
 
 use gimlet_runtime::parts::memory::{Id, Memory, MemoryError, Model, Note, Prediction, Record};
-use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
 use super::told;
 use crate::args::JsonArgs;
 use crate::exit::ExitStatus;
-use crate::show::clip;
+use crate::show::{clip, counted, day, minute};
 use crate::style::{DIM, GOOD, NAME, WARNING};
 use gimlet_runtime::config::Settings;
 
@@ -25,10 +24,6 @@ pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<ExitStatus> {
 pub(super) fn nothing() -> anyhow::Result<ExitStatus> {
     writeln!(crate::out::stderr(), "nothing is remembered here")?;
     Ok(ExitStatus::Success)
-}
-
-fn day(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%d").to_string()
 }
 
 pub(super) fn notes(notes: &[Note], json: JsonArgs) -> anyhow::Result<ExitStatus> {
@@ -81,7 +76,7 @@ fn record(record: &Record) -> String {
             record.resolved,
             record.resolved + record.open
         ),
-        _ => format!("{} predictions open", record.open),
+        _ => format!("{} open", counted(record.open, "prediction")),
     }
 }
 
@@ -124,7 +119,7 @@ pub(super) fn show(memory: &Memory, id: Id, json: JsonArgs) -> anyhow::Result<Ex
                 out,
                 "{NAME}{id}{NAME:#} {DIM}{} · {} · run {}{DIM:#}",
                 note.kind.word(),
-                note.time,
+                minute(note.time),
                 note.source.run
             )?;
             if !note.tags.is_empty() {
