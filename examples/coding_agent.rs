@@ -14,7 +14,8 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let runtime = Runtime::open(Config::load(".")?)?;
-        let session = runtime.begin(Options { approve: ApproveMode::All, ..Options::default() }).await?;
+        let session =
+            runtime.begin(Options { approve: Some(ApproveMode::All), ..Options::default() }).await?;
         let task = std::env::args().nth(1).unwrap_or_else(|| "Which files are here?".to_owned());
         let ending = session.submit(Input::Task(task)).await?.ended().await?;
         runtime.close().await;

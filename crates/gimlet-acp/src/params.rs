@@ -214,7 +214,7 @@ impl Wishes {
             options.sandbox.profile = profile;
         }
         if let Some(mode) = named::<ApproveMode>("approve", self.approve.as_deref())? {
-            options.approve = mode;
+            options.approve = Some(mode);
         }
         Ok(())
     }

@@ -12,10 +12,13 @@ use crate::params::named;
 use crate::wire::RpcError;
 
 /// The approval modes as an editor names them.
-const MODES: [(ApproveMode, &str, &str); 3] = [
+const MODES: [(ApproveMode, &str, &str); 6] = [
     (ApproveMode::Ask, "Ask", "Ask before files change and before commands that need it"),
-    (ApproveMode::Never, "Read only", "Refuse whatever would have to be asked"),
-    (ApproveMode::All, "Auto", "Agree to whatever may be agreed to; what is forbidden stays forbidden"),
+    (ApproveMode::Edits, "Accept edits", "Apply edits to the project's files; ask about commands"),
+    (ApproveMode::Plan, "Plan", "Read only: nothing may be changed or run"),
+    (ApproveMode::Auto, "Auto", "Also run commands that only change the project inside the jail"),
+    (ApproveMode::Never, "Never", "Refuse whatever would have to be asked"),
+    (ApproveMode::All, "All", "Agree to whatever may be agreed to; what is forbidden stays forbidden"),
 ];
 
 /// The modes of a session.

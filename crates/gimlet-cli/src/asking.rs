@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use gimlet::approval::{ApprovalRequest, Decision, Scope};
 use gimlet::text::Printable;
+use gimlet_runtime::Bounded;
 use termimad::crossterm::terminal;
 
 use crate::keys::Key;
@@ -53,6 +54,8 @@ pub(crate) enum Pressed {
     Waits(Question),
     /// It came too early to be an answer.
     TooEarly(Question),
+    /// The person wants to edit the patch first; the question goes on with [`Question::edited`].
+    Edits(Question),
     /// The question of this id is answered.
     Answered(String, Decision),
 }
@@ -90,11 +93,17 @@ impl Question {
                     Shown::All => "",
                     Shown::Cut { .. } => " · [v]iew all of it",
                 };
-                say(&format!("  [y]es once · [s]ession · [a]lways · [n]o, and say why{view} · [q]uit "));
+                let edit = if self.request.editable { " · [e]dit it first" } else { "" };
+                say(&format!(
+                    "  [y]es once{edit} · [s]ession · [a]lways · [n]o, and say why{view} · [q]uit "
+                ));
             }
             Stage::Confirmation(scope) => {
                 let reach = match scope {
                     Scope::Once => "once",
+                    Scope::Session if Bounded::is_edit(&self.request) => {
+                        "all edits to this project, for the rest of this session"
+                    }
                     Scope::Session => "for the rest of this session",
                     Scope::Always => "from now on, in every run",
                 };
@@ -115,7 +124,7 @@ impl Question {
             Stage::Choice => self.choose(key, now),
             Stage::Confirmation(scope) => match key {
                 Key::Char('y' | 'Y') => self.decide("yes\n", Decision::Approve { scope }),
-                Key::Char(_) | Key::Enter | Key::Backspace | Key::Clear | Key::Interrupt => {
+                Key::Char(_) | Key::Enter | Key::Backspace | Key::Clear | Key::Mode | Key::Interrupt => {
                     self.again("no\n", Stage::Choice, now)
                 }
             },
@@ -134,6 +143,10 @@ impl Question {
                 self.stage = Stage::Reason(String::new());
                 Pressed::Waits(self)
             }
+            Key::Char('e' | 'E') if self.request.editable => {
+                say("edit\n");
+                Pressed::Edits(self)
+            }
             Key::Char('v' | 'V') if matches!(self.extent, Shown::Cut { .. }) => {
                 say("view\n");
                 self.view();
@@ -142,9 +155,23 @@ impl Question {
                 Pressed::Waits(self)
             }
             // Whoever types something that is no answer is not answering: what follows is no answer either.
-            Key::Char(_) | Key::Enter | Key::Backspace | Key::Clear | Key::Interrupt => {
+            Key::Char(_) | Key::Enter | Key::Backspace | Key::Clear | Key::Mode | Key::Interrupt => {
                 self.again("\n", Stage::Choice, now)
             }
+        }
+    }
+
+    /// The patch that the person may edit.
+    pub(crate) fn patch(&self) -> &str {
+        self.request.preview.as_deref().unwrap_or_default()
+    }
+
+    /// Goes on after the person has edited the patch, or left it as it is.
+    pub(crate) fn edited(self, patch: anyhow::Result<Option<String>>, now: Instant) -> Pressed {
+        match patch {
+            Ok(Some(patch)) => self.decide("", Decision::Edit { patch }),
+            Ok(None) => self.again(&format!("  {DIM}the patch is as it was{DIM:#}\n"), Stage::Choice, now),
+            Err(error) => self.again(&format!("  {error:#}\n"), Stage::Choice, now),
         }
     }
 
@@ -178,7 +205,7 @@ impl Question {
                 let _ = out::erase(reason.chars().count());
                 reason.clear();
             }
-            Key::Interrupt => {}
+            Key::Mode | Key::Interrupt => {}
         }
         self.stage = Stage::Reason(reason);
         Pressed::Waits(self)
@@ -230,7 +257,7 @@ mod tests {
     fn waits(pressed: Pressed) -> Question {
         match pressed {
             Pressed::Waits(question) | Pressed::TooEarly(question) => question,
-            Pressed::Answered(..) => panic!("it was answered"),
+            Pressed::Answered(..) | Pressed::Edits(_) => panic!("it was answered"),
         }
     }
 
@@ -242,7 +269,9 @@ mod tests {
             let now = begun + Duration::from_millis(100 * tenth);
             question = match question.press(Key::Char('y'), now) {
                 Pressed::TooEarly(question) => question,
-                Pressed::Waits(_) | Pressed::Answered(..) => panic!("an early key counted"),
+                Pressed::Waits(_) | Pressed::Edits(_) | Pressed::Answered(..) => {
+                    panic!("an early key counted")
+                }
             };
             assert_eq!(question.ready_at(), Some(now + QUIET));
         }

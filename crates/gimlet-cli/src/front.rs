@@ -9,13 +9,14 @@ use gimlet::approval::{ApprovalRequest, Decision, Scope};
 use gimlet::event::ActionFormat;
 use gimlet::feed::After;
 use gimlet::text::Printable;
-use gimlet_runtime::options::ApproveMode;
-use gimlet_runtime::{Attendance, Runtime, Session, SessionApprover, Settings, Turn};
+use gimlet_runtime::options::{ApproveMode, Choice};
+use gimlet_runtime::{Attendance, Project, Runtime, Session, SessionApprover, Settings, Turn};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::RunOptions;
 use crate::asking::{Pressed, Question};
 use crate::keys::{Key, Keys, Mode, discard_pending};
+use crate::patch_editor;
 use crate::show::{JsonLines, Live, Prose, Screen, Show, Talk, Telling, Volume, Warnings, Words, question};
 use crate::style::{BOLD, DIM};
 
@@ -168,6 +169,7 @@ impl Front {
     /// Follows a turn to its end: its events are shown, its questions asked, and what is typed reaches it.
     pub(crate) async fn follow(&mut self, session: &Session, turn: Turn) -> anyhow::Result<Ending> {
         let shown = self.showing(session.action());
+        self.screen.show_mode(session.approve());
         let mut events = turn.events()?;
         let mut keys = match (self.typing, self.is_attended) {
             (Typing::Steers, true) => Keys::listen(),
@@ -210,7 +212,11 @@ impl Front {
                         open = question;
                         session.cancel();
                     }
-                    Some(question) => match question.press(key, Instant::now()) {
+                    question if key == Key::Mode => {
+                        open = question;
+                        self.next_mode(session);
+                    }
+                    Some(question) => match pressed(question, key, &mut keys).await {
                         Pressed::Waits(question) => open = Some(question),
                         Pressed::TooEarly(question) => {
                             open = Some(question);
@@ -223,6 +229,8 @@ impl Front {
                                 keys = None;
                             }
                         }
+                        // The editor is closed by now.
+                        Pressed::Edits(question) => open = Some(question),
                     },
                     None => self.steer(key, session).await?,
                 },
@@ -260,11 +268,19 @@ impl Front {
         }
     }
 
+    /// Switches to the next approval mode.
+    fn next_mode(&self, session: &Session) {
+        let mode = session.approve().next();
+        session.set_approve(mode);
+        self.screen.show_mode(mode);
+        self.screen.line(&format!("{DIM}mode: {}{DIM:#}", mode.name()));
+    }
+
     /// A key that came too early to answer a question is part of what was being typed to steer the run. That is back
     /// on its line when the question is answered.
     fn keep_typed(&self, key: Key) {
         match (self.typing, key) {
-            (Typing::Ignored, _) | (Typing::Steers, Key::Enter | Key::Interrupt) => {}
+            (Typing::Ignored, _) | (Typing::Steers, Key::Enter | Key::Mode | Key::Interrupt) => {}
             (Typing::Steers, Key::Char(_) | Key::Backspace | Key::Clear) => {
                 self.screen.type_quietly(|typed| edit(typed, key));
             }
@@ -310,13 +326,13 @@ impl Front {
 }
 
 /// Who is asked where no run is watched: the person at the terminal, if there is one.
-pub(crate) fn clerk(runtime: &Runtime, mode: ApproveMode) -> SessionApprover {
+pub(crate) fn clerk(runtime: &Runtime, project: &Project, mode: ApproveMode) -> SessionApprover {
     let attendance = if crate::out::can_ask() { Attendance::Person } else { Attendance::Nobody };
     let notify = Arc::new({
         let runtime = runtime.clone();
         move |notice| runtime.notify(notice)
     });
-    SessionApprover::new(runtime.inbox().clone(), mode, None, attendance, notify)
+    SessionApprover::new(runtime.inbox().clone(), mode, None, attendance, project.bounded(), notify)
 }
 
 /// Does something while its questions are put to the person at the terminal.
@@ -335,8 +351,10 @@ pub(crate) async fn asking<T>(approver: &SessionApprover, work: impl Future<Outp
             }
             key = next(&mut keys) => {
                 let Some(question) = open.take() else { continue };
-                match question.press(key, Instant::now()) {
-                    Pressed::Waits(question) | Pressed::TooEarly(question) => open = Some(question),
+                match pressed(question, key, &mut keys).await {
+                    Pressed::Waits(question) | Pressed::TooEarly(question) | Pressed::Edits(question) => {
+                        open = Some(question);
+                    }
                     Pressed::Answered(id, decision) => {
                         approver.decide(&id, decision);
                         keys = None;
@@ -349,6 +367,20 @@ pub(crate) async fn asking<T>(approver: &SessionApprover, work: impl Future<Outp
                 }
             }
         }
+    }
+}
+
+/// What becomes of a key at a question. A patch that is to be edited is edited here, while nobody listens to keys.
+async fn pressed(question: Question, key: Key, keys: &mut Option<Keys>) -> Pressed {
+    match question.press(key, Instant::now()) {
+        Pressed::Edits(question) => {
+            *keys = None;
+            let patch = patch_editor::edited(question.patch()).await;
+            discard_pending();
+            *keys = Keys::listen();
+            question.edited(patch, Instant::now())
+        }
+        other @ (Pressed::Waits(_) | Pressed::TooEarly(_) | Pressed::Answered(..)) => other,
     }
 }
 
@@ -382,7 +414,7 @@ fn edit(line: &mut String, key: Key) {
             line.pop();
         }
         Key::Enter | Key::Clear => line.clear(),
-        Key::Interrupt => {}
+        Key::Mode | Key::Interrupt => {}
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum Key {
     Backspace,
     /// Throw away what was typed.
     Clear,
+    /// Shift-Tab: another approval mode.
+    Mode,
     /// Ctrl-C that was pressed when the terminal did not make a signal of it.
     Interrupt,
 }
@@ -38,6 +40,14 @@ impl Mode {
     /// Nothing that is typed shows up between the lines of a run. None where standard input is no terminal.
     pub(crate) fn silent() -> Option<Mode> {
         Mode::without(LocalModes::ECHO)
+    }
+
+    /// As the terminal was before this program touched it, for another program. None where there is no terminal.
+    pub(crate) fn as_before() -> Option<Mode> {
+        let stdin = std::io::stdin();
+        let before = tcgetattr(&stdin).ok()?;
+        tcsetattr(&stdin, OptionalActions::Now, BEFORE.get()?).ok()?;
+        Some(Mode { before })
     }
 
     fn without(modes: LocalModes) -> Option<Mode> {
@@ -133,6 +143,7 @@ fn meaning(event: Event) -> Vec<Key> {
                 KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => vec![Key::Clear],
                 KeyCode::Char('j') if key.modifiers.contains(KeyModifiers::CONTROL) => vec![Key::Enter],
                 KeyCode::Char(c) if plain => vec![Key::Char(c)],
+                KeyCode::BackTab => vec![Key::Mode],
                 KeyCode::Enter => vec![Key::Enter],
                 KeyCode::Backspace => vec![Key::Backspace],
                 KeyCode::Esc => vec![Key::Clear],

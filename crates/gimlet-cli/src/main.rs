@@ -13,6 +13,7 @@ mod exit;
 mod front;
 mod interrupt;
 mod keys;
+mod patch_editor;
 mod session;
 mod show;
 

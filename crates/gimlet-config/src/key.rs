@@ -58,6 +58,8 @@ keys! {
         "Have the model plan: true at the start, a number also every so many steps.";
     AGENT_INSTRUCTIONS: "AGENT_INSTRUCTIONS", "agent.instructions", Some("--no-instructions"), "true", "",
         "Offer the project's AGENTS.md to the model.";
+    AGENT_APPROVE: "AGENT_APPROVE", "agent.approve", Some("--approve"), "\"ask\"", "",
+        "What happens when an approval is needed: ask, edits, plan, auto, never or all.";
     MEMORY_ENABLED: "MEMORY_ENABLED", "memory.enabled", Some("--memory"), "false", "",
         "Let the agent remember things about the project from run to run.";
     MEMORY_EMBEDDINGS: "MEMORY_EMBEDDINGS", "memory.embeddings", None, "(none, words only)",

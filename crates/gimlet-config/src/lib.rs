@@ -36,7 +36,7 @@ use gimlet_tools::read_file::Page;
 use serde::de::DeserializeOwned;
 
 use layers::{DotEnv, Layers};
-use options::{Options, Sandbox};
+use options::{ApproveMode, Options, Sandbox};
 use value::Temperature;
 
 pub use agents::{AgentEntry, Agents, DEFAULT_AGENT, Placed};
@@ -79,6 +79,8 @@ pub struct Settings {
     pub plan: Setting<Planning>,
     /// Whether the model reads the project's instructions.
     pub instructions: Setting<bool>,
+    /// What happens when an approval is needed. A project that is not trusted can only make it stricter.
+    pub approve: Setting<ApproveMode>,
     /// Whether agents may remember things.
     pub memory_enabled: Setting<bool>,
     /// The model that makes vectors of what is remembered.
@@ -162,6 +164,10 @@ impl Settings {
             max_agents: layers.bound(&key::AGENT_MAX_AGENTS, limits.max_agents, &mut warnings)?,
             plan: layers.get(&key::AGENT_PLAN, flags.plan, Planning::Never)?,
             instructions: layers.get(&key::AGENT_INSTRUCTIONS, flags.instructions, true)?,
+            approve: match flags.approve {
+                Some(mode) => layers.get(&key::AGENT_APPROVE, Some(mode), ApproveMode::default())?,
+                None => layers.bound(&key::AGENT_APPROVE, ApproveMode::default(), &mut warnings)?,
+            },
             memory_enabled: layers.get(&key::MEMORY_ENABLED, flags.memory, false)?,
             memory_embeddings: layers.find(&key::MEMORY_EMBEDDINGS, None)?,
             gate_enabled: layers.get(&key::GATE_ENABLED, None, true)?,

@@ -60,7 +60,8 @@ pub struct Options {
     /// Changes to what Python code may import: `NAME` adds a module, `-NAME` takes one away.
     pub imports: Vec<String>,
     /// What happens when an approval is needed.
-    pub approve: ApproveMode,
+    /// `None` is as configured.
+    pub approve: Option<ApproveMode>,
     /// Whether the model reads the project's instructions for agents.
     pub instructions: Option<bool>,
     /// Whether the agent may remember things about the project; `None` is as configured.
@@ -251,14 +252,20 @@ impl From<Action> for ActionFormat {
     }
 }
 
-/// What happens when an approval is needed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What happens when an approval is needed. The order is how much is agreed to; no mode passes a denial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ApproveMode {
+    /// Nothing may be changed or run, asked for or not.
+    Plan,
+    /// Whatever needs an approval is refused.
+    Never,
     /// Whoever watches is asked; without anybody the run is suspended.
     #[default]
     Ask,
-    /// Whatever needs an approval is refused.
-    Never,
+    /// Edits to files of the project are agreed to; everything else is asked for.
+    Edits,
+    /// What only changes the project, and what a jail keeps to that, is agreed to; everything else is asked for.
+    Auto,
     /// Whatever may be agreed to is agreed to.
     All,
 }
@@ -266,9 +273,29 @@ pub enum ApproveMode {
 impl Choice for ApproveMode {
     const ALL: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Ask, "ask", "Ask on the terminal; without one, suspend the run"),
+        (Self::Edits, "edits", "Apply edits to the project's files without asking; ask about commands"),
+        (Self::Plan, "plan", "Read only: nothing that changes or runs is offered to the model, or allowed"),
+        (
+            Self::Auto,
+            "auto",
+            "Also run commands that only change the project inside the jail; ask about the rest",
+        ),
         (Self::Never, "never", "Refuse whatever needs an approval"),
         (Self::All, "all", "Agree to whatever may be agreed to"),
     ];
+}
+
+impl ApproveMode {
+    /// The next one of those that a person switches between by a key.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            ApproveMode::Ask => ApproveMode::Edits,
+            ApproveMode::Edits => ApproveMode::Auto,
+            ApproveMode::Auto => ApproveMode::Plan,
+            ApproveMode::Plan | ApproveMode::Never | ApproveMode::All => ApproveMode::Ask,
+        }
+    }
 }
 
 impl Options {

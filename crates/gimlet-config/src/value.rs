@@ -8,6 +8,8 @@ use gimlet_models::Url;
 use serde_json::json;
 use toml::de::DeValue;
 
+use crate::options::{ApproveMode, Choice};
+
 /// A value as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Raw {
@@ -219,6 +221,16 @@ impl Value for Duration {
             0 => json!(self.as_secs()),
             _ => json!(self.as_secs_f64()),
         }
+    }
+}
+
+impl Value for ApproveMode {
+    const WANTED: &'static str = "ask, edits, plan, auto, never or all";
+    fn read(raw: &Raw) -> Option<Self> {
+        ApproveMode::named(text(raw)?)
+    }
+    fn shown(&self) -> serde_json::Value {
+        json!(self.name())
     }
 }
 

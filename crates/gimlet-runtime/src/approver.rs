@@ -12,6 +12,7 @@ use gimlet_config::options::ApproveMode;
 use jiff::Timestamp;
 use tokio::sync::{oneshot, watch};
 
+use crate::mode::{Bounded, decided_by};
 use crate::notice::{Notice, Notify};
 
 /// Whether somebody can answer questions of a session while it works.
@@ -39,6 +40,8 @@ pub struct SessionApprover {
     /// What a yes "for the session" is good for; a run that belongs to none is its own session.
     session: Option<String>,
     attendance: Attendance,
+    /// What stays inside the project.
+    bounded: Bounded,
     /// Questions that wait for whoever attends.
     waiting: Mutex<BTreeMap<String, Waiting>>,
     /// Told whenever `waiting` changes.
@@ -55,6 +58,7 @@ impl SessionApprover {
         mode: ApproveMode,
         session: Option<String>,
         attendance: Attendance,
+        bounded: Bounded,
         notify: Notify,
     ) -> Self {
         SessionApprover {
@@ -62,6 +66,7 @@ impl SessionApprover {
             mode: Mutex::new(mode),
             session,
             attendance,
+            bounded,
             waiting: Mutex::default(),
             changed: watch::Sender::new(()),
             ready: Mutex::default(),
@@ -111,46 +116,65 @@ impl SessionApprover {
 
     async fn answer(&self, request: ApprovalRequest) -> Result<Decision, InboxError> {
         let session = self.session.as_deref().unwrap_or(request.run.as_str());
-        if self.inbox.granted(&request.binding, session).await?.is_some() {
+        if self.inbox.granted(&request.binding, session).await?.is_some()
+            || self.may_edit(&request, session).await?
+        {
             return Ok(Decision::Approve { scope: Scope::Session });
         }
+        let decision = self.decision(&request, session).await?;
+        // Whoever agrees to an edit for the session agrees to edits of this project, not to these bytes alone.
+        if decision == (Decision::Approve { scope: Scope::Session }) && Bounded::is_edit(&request) {
+            let edits = ApprovalRequest { binding: self.bounded.edits_binding(), ..request.clone() };
+            self.inbox.grant(&edits, &Reach::Session(session.to_owned()), Timestamp::now()).await?;
+        }
+        Ok(decision)
+    }
+
+    /// Whether a person agreed to edits of this project for the session. An agent that wants a person asks for each.
+    async fn may_edit(&self, request: &ApprovalRequest, session: &str) -> Result<bool, InboxError> {
+        let is_open = match request.asking {
+            Asking::Open => true,
+            Asking::Person | Asking::Nobody => false,
+        };
+        Ok(is_open
+            && Bounded::is_edit(request)
+            && self.inbox.granted(&self.bounded.edits_binding(), session).await?.is_some())
+    }
+
+    async fn decision(&self, request: &ApprovalRequest, session: &str) -> Result<Decision, InboxError> {
         if let Some(decision) = self.inbox.take(&request.id, &request.binding).await? {
             return Ok(decision);
         }
         if let Some(decision) = self.take_ready(&request.id) {
-            self.remember(&request, &decision, session).await?;
+            self.remember(request, &decision, session).await?;
             // A question that was left open in the inbox waits for nobody any more.
-            self.inbox.settle(&request, decision.clone(), Timestamp::now()).await?;
+            self.inbox.settle(request, decision.clone(), Timestamp::now()).await?;
             return Ok(decision);
         }
-        match (stricter(self.mode(), request.asking), &self.attendance) {
-            (ApproveMode::All, _) => Ok(Decision::Approve { scope: Scope::Once }),
-            (ApproveMode::Never, _) => Ok(Decision::Deny { feedback: None }),
-            (ApproveMode::Ask, Attendance::Person) => {
-                // Others find the question, too: whoever answers first, here or in another process, has answered it.
-                self.inbox.ask(&request, session, Timestamp::now()).await?;
-                loop {
-                    tokio::select! {
-                        biased;
-                        decision = self.wait_for(&request) => return match decision {
-                            // Whoever stops at a question leaves it open.
-                            Decision::Defer | Decision::Abort => Ok(decision),
-                            answer @ (Decision::Approve { .. } | Decision::Edit { .. } | Decision::Deny { .. }) => {
-                                self.inbox.settle(&request, answer, Timestamp::now()).await
-                            }
-                        },
-                        answered = self.inbox.answered(&request.id, &request.binding) => answered?,
-                    }
-                    // None where the answer was taken back meanwhile: the question waits again.
-                    if let Some(decision) = self.inbox.take(&request.id, &request.binding).await? {
-                        return Ok(decision);
-                    }
+        if let Some(decision) = decided_by(self.mode(), request, &self.bounded) {
+            return Ok(decision);
+        }
+        self.inbox.ask(request, session, Timestamp::now()).await?;
+        match &self.attendance {
+            // Others find the question, too: whoever answers first, here or in another process, has answered it.
+            Attendance::Person => loop {
+                tokio::select! {
+                    biased;
+                    decision = self.wait_for(request) => return match decision {
+                        // Whoever stops at a question leaves it open.
+                        Decision::Defer | Decision::Abort => Ok(decision),
+                        answer @ (Decision::Approve { .. } | Decision::Edit { .. } | Decision::Deny { .. }) => {
+                            self.inbox.settle(request, answer, Timestamp::now()).await
+                        }
+                    },
+                    answered = self.inbox.answered(&request.id, &request.binding) => answered?,
                 }
-            }
-            (ApproveMode::Ask, Attendance::Nobody | Attendance::Other(_)) => {
-                self.inbox.ask(&request, session, Timestamp::now()).await?;
-                Ok(Decision::Defer)
-            }
+                // None where the answer was taken back meanwhile: the question waits again.
+                if let Some(decision) = self.inbox.take(&request.id, &request.binding).await? {
+                    return Ok(decision);
+                }
+            },
+            Attendance::Nobody | Attendance::Other(_) => Ok(Decision::Defer),
         }
     }
 
@@ -204,15 +228,6 @@ impl Drop for Forget<'_> {
     fn drop(&mut self) {
         lock(&self.0.waiting).remove(self.1);
         self.0.changed.send_replace(());
-    }
-}
-
-/// The mode for an agent that may not be content with it: it can be stricter, never looser.
-pub fn stricter(mode: ApproveMode, asking: Asking) -> ApproveMode {
-    match (mode, asking) {
-        (ApproveMode::Never, _) | (_, Asking::Nobody) => ApproveMode::Never,
-        (ApproveMode::All, Asking::Person) => ApproveMode::Ask,
-        (ApproveMode::All | ApproveMode::Ask, Asking::Open | Asking::Person) => mode,
     }
 }
 

@@ -1,5 +1,6 @@
 //! A project as an agent works in it: its folder, the tools bound to it, and what may be done there.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::extras::Extras;
 use crate::instructions::{self, Instructions};
 use crate::isolation::{self, Isolation};
+use crate::mode::Bounded;
 use crate::patches::StoredPatches;
 use crate::project_guide::ProjectGuide;
 use crate::{memory, rules, trace};
@@ -221,6 +223,16 @@ impl Project {
     /// What commands are judged against here.
     pub fn command_context(&self, jail: Jail) -> gimlet_policy::Context {
         command_context(&self.process, &self.path, jail)
+    }
+
+    /// What stays inside this project, for modes that agree to that.
+    pub fn bounded(&self) -> Bounded {
+        Bounded::new(&self.path, self.policy.clone(), self.command_context(self.isolation.jail()))
+    }
+
+    /// Names of the tools that only look.
+    pub(crate) fn looking(&self) -> BTreeSet<String> {
+        self.reading().iter().map(|tool| tool.spec().name.clone()).collect()
     }
 
     /// What the project's file for agents says.

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::approver::{Attendance, SessionApprover};
 use crate::continuing::{append, as_begun, further, last_root, open_question};
 use crate::extras::{Extras, Reserved};
+use crate::mode::PlanPolicy;
 use crate::notice::Notice;
 use crate::project::Project;
 use crate::runtime::Runtime;
@@ -39,6 +40,10 @@ const SOMETHING_ELSE: &str = "The person did not answer and said something else 
 
 /// What the model is told when the person stopped it and then says something else.
 const INTERRUPTED: &str = "I interrupted you before you were done; what you were doing was not finished.";
+
+/// What the model is told when plan mode begins or ends in the middle of a conversation.
+const PLAN_BEGINS: &str = "Plan mode is on: look and say what you would do; nothing may be changed or run.";
+const PLAN_ENDS: &str = "Plan mode is over: changes and commands are possible again.";
 
 /// Most characters of its unfinished words that the model reads again.
 const UNFINISHED_CHARS: usize = 1000;
@@ -86,6 +91,8 @@ enum Begun {
 /// What a turn needs to itself.
 struct Work {
     agent: Arc<Agent>,
+    /// Whether the agent was made for plan mode, with the tools that only look.
+    is_planning: bool,
     /// The last turn of the run, with its journal and its interpreter.
     last: Option<Run>,
 }
@@ -221,12 +228,14 @@ impl Session {
         let Ready { team, agent, action, imports, model, asked_as, why: _ } = ready;
         let approver = SessionApprover::new(
             runtime.inbox().clone(),
-            options.approve,
+            settings.approve.value,
             options.session.clone(),
             attendance,
+            project.bounded(),
             runtime.notifier().clone(),
         );
-        let work = Work { agent: agent.clone(), last: None };
+        let is_planning = settings.approve.value == ApproveMode::Plan;
+        let work = Work { agent: agent.clone(), is_planning, last: None };
         let cancel = CancellationToken::new();
         let inner = Inner {
             runtime,
@@ -248,11 +257,15 @@ impl Session {
     pub async fn submit(&self, input: Input) -> anyhow::Result<Turn> {
         let mut work = self.take_work()?;
         self.inner.project.check_folder()?;
+        let changed = self.follow_mode(&mut work).await?;
         let earlier = self.stored_events().await?;
         let after = earlier.last().map_or(After::Start, |event| After::Seq(event.seq));
         let cancel = CancellationToken::new();
         let mut run = match input {
-            Input::Task(text) => self.say_next(&mut work, &earlier, &text, cancel.clone()).await?,
+            Input::Task(text) => {
+                let text = changed.map_or_else(|| text.clone(), |note| format!("{note}\n\n{text}"));
+                self.say_next(&mut work, &earlier, &text, cancel.clone()).await?
+            }
             Input::Resume(decision) => self.carry_on(&mut work, &earlier, decision, cancel.clone()).await?,
         };
         let id = run.id().clone();
@@ -322,7 +335,9 @@ impl Session {
     fn env(&self, cancel: CancellationToken, ready: Option<(String, Decision)>) -> anyhow::Result<Env> {
         let Inner { runtime, options, project, approver, .. } = &*self.inner;
         approver.prepare(ready);
-        let env = project.env(runtime.store().clone(), approver.clone(), cancel);
+        let mut env = project.env(runtime.store().clone(), approver.clone(), cancel);
+        let mode = approver.clone();
+        env.policies.push(PlanPolicy::new(move || mode.mode() == ApproveMode::Plan));
         let payloads = trace::payloads(runtime.process(), options.trace)?;
         // A password in an address is not for the log.
         let api_base = options.api_base.clone().filter(|address| password_in_url(address).is_none());
@@ -453,15 +468,32 @@ impl Session {
         Ok(made)
     }
 
+    /// Gives the agent the tools of the mode that is on now. Returns what the model of a conversation is told of it.
+    async fn follow_mode(&self, work: &mut Work) -> anyhow::Result<Option<&'static str>> {
+        let is_planning = self.approve() == ApproveMode::Plan;
+        if work.is_planning == is_planning {
+            return Ok(None);
+        }
+        self.rebuild(work, &self.model_name()).await?;
+        Ok(self.id().map(|_| if is_planning { PLAN_BEGINS } else { PLAN_ENDS }))
+    }
+
     /// Asks another model from the next turn on.
     pub async fn change_model(&self, name: &str) -> anyhow::Result<()> {
         let mut work = self.take_work()?;
+        self.rebuild(&mut work, name).await
+    }
+
+    /// Makes the agent anew, on a model and for the present mode.
+    async fn rebuild(&self, work: &mut Work, name: &str) -> anyhow::Result<()> {
         let Inner { options, settings, project, team, action, imports, .. } = &*self.inner;
         let mut found = models::find(name, settings).await?;
         if let Some(started) = State::fold(&self.stored_events().await?, &Default::default()).started {
             found.manner.dialect = started.dialect;
         }
-        let options = Options { action: Some((*action).into()), ..options.clone() };
+        let approve = Some(self.approve());
+        let options = Options { action: Some((*action).into()), approve, ..options.clone() };
+        work.is_planning = approve == Some(ApproveMode::Plan);
         let (model, asked_as) = (found.model.id().to_owned(), found.reference());
         let context = match self.id() {
             // A run has it in its log.

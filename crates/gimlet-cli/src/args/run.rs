@@ -79,9 +79,9 @@ pub(crate) struct WorkOptions {
     pub(crate) executor: Option<ExecutorChoice>,
     #[command(flatten)]
     pub(crate) imports: ImportArgs,
-    /// What happens when an approval is needed; `all` never passes a denial.
-    #[arg(long, value_parser = choice::<ApproveMode>(), default_value = "ask")]
-    pub(crate) approve: ApproveMode,
+    /// What happens when an approval is needed; no mode passes a denial [env: AGENT_APPROVE] [default: ask].
+    #[arg(long, visible_alias = "mode", value_name = "MODE", value_parser = choice::<ApproveMode>())]
+    pub(crate) approve: Option<ApproveMode>,
     /// Do not offer the project's AGENTS.md to the model [env: AGENT_INSTRUCTIONS].
     #[arg(long)]
     pub(crate) no_instructions: bool,

@@ -18,7 +18,9 @@ use gimlet_runtime::options::ApproveMode;
 use gimlet_runtime::parts::mcp::server::{Offer, Report, Task, Tasks, serve};
 use gimlet_runtime::parts::mcp::{Health, HealthRow, Reaper};
 use gimlet_runtime::parts::models::{Script, ScriptedModel};
-use gimlet_runtime::{Attendance, BlobsOnly, Input, Options, Project, Runtime, stricter};
+use gimlet_runtime::{
+    Attendance, BlobsOnly, Bounded, Input, Options, PlanPolicy, Project, Runtime, decided_by,
+};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -117,17 +119,23 @@ async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
         tools.extend(memory.reading_for_clients().into_iter().chain(memory.writing_for_clients()));
     }
     let reading: BTreeSet<String> = looking.iter().map(|tool| tool.spec().name.clone()).collect();
-    let tools = if args.read_only { looking } else { tools };
+    let is_planning = settings.approve.value == ApproveMode::Plan;
+    let tools = if args.read_only || is_planning { looking } else { tools };
     // A toolbox belongs to an agent; this one never speaks.
     let agent =
         Agent::builder(Arc::new(ScriptedModel::new("none", Script::default()))).tools(tools).build()?;
     let session = format!("mcp-{}", std::process::id());
     let runtime = app::serving()?;
     let inbox = runtime.inbox().clone();
-    let standing: Arc<dyn Approver> =
-        Arc::new(Standing { inbox: inbox.clone(), session: session.clone(), mode: options.approve });
+    let standing: Arc<dyn Approver> = Arc::new(Standing {
+        inbox: inbox.clone(),
+        session: session.clone(),
+        mode: settings.approve.value,
+        bounded: project.bounded(),
+    });
     let waiting: Arc<dyn Approver> = Arc::new(Waiting { inbox, session });
-    let env = project.env(Arc::new(BlobsOnly(runtime.store().clone())), standing.clone(), stop.clone());
+    let mut env = project.env(Arc::new(BlobsOnly(runtime.store().clone())), standing.clone(), stop.clone());
+    env.policies.push(PlanPolicy::new(move || is_planning));
     let root = settings.root.clone();
     let options = Options { root: Some(root.clone()), ..Options::from(&options) };
     let tasks: Option<Arc<dyn Tasks>> =
@@ -141,6 +149,7 @@ struct Standing {
     inbox: Arc<dyn Inbox>,
     session: String,
     mode: ApproveMode,
+    bounded: Bounded,
 }
 
 impl Standing {
@@ -151,11 +160,7 @@ impl Standing {
         if let Some(decision) = self.inbox.take(&request.id, &request.binding).await? {
             return Ok(decision);
         }
-        Ok(match stricter(self.mode, request.asking) {
-            ApproveMode::Ask => Decision::Defer,
-            ApproveMode::Never => Decision::Deny { feedback: None },
-            ApproveMode::All => Decision::Approve { scope: Scope::Once },
-        })
+        Ok(decided_by(self.mode, request, &self.bounded).unwrap_or(Decision::Defer))
     }
 }
 

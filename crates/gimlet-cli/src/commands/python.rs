@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use gimlet_runtime::options::{ApproveMode, ExecutorChoice};
-use gimlet_runtime::{BlobsOnly, Options, Project, Runtime, Settings, isolation, rules};
+use gimlet_runtime::{BlobsOnly, Options, PlanPolicy, Project, Runtime, Settings, isolation, rules};
 
 use crate::args::PythonArgs;
 use crate::exit::{ExitStatus, UsageError};
@@ -147,9 +147,11 @@ impl Tools {
     }
 
     async fn call(&self, id: u64, name: String, args: Value) -> anyhow::Result<Result<Value, ToolFailure>> {
-        let approver = Arc::new(front::clerk(&self.runtime, self.mode));
+        let approver = Arc::new(front::clerk(&self.runtime, &self.project, self.mode));
         let store = Arc::new(BlobsOnly(self.runtime.store().clone()));
-        let env = self.project.env(store, approver.clone(), Default::default());
+        let mut env = self.project.env(store, approver.clone(), Default::default());
+        let mode = self.mode;
+        env.policies.push(PlanPolicy::new(move || mode == ApproveMode::Plan));
         let call = ToolCall { id: format!("call_{id}"), name, args };
         Ok(match front::asking(&approver, invoke(&self.agent, env, call)).await {
             Invocation::Done(value) => Ok(value),

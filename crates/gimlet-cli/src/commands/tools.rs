@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use gimlet_runtime::options::ApproveMode;
-use gimlet_runtime::{BlobsOnly, Options, Project, Runtime};
+use gimlet_runtime::{BlobsOnly, Options, PlanPolicy, Project, Runtime};
 
 use crate::args::{JsonArgs, McpArgs, RootArgs, ToolsCommand};
 use crate::exit::{ExitStatus, UsageError};
@@ -103,9 +103,10 @@ async fn call(
     // A toolbox belongs to an agent; this one never speaks.
     let model = Arc::new(ScriptedModel::new("none", Script::default()));
     let agent = Agent::builder(model).tools(project.tools()).build()?;
-    let approver = Arc::new(front::clerk(runtime, approve));
+    let approver = Arc::new(front::clerk(runtime, project, approve));
     let store = Arc::new(BlobsOnly(runtime.store().clone()));
-    let env = project.env(store, approver.clone(), interrupt::interruptible()?);
+    let mut env = project.env(store, approver.clone(), interrupt::interruptible()?);
+    env.policies.push(PlanPolicy::new(move || approve == ApproveMode::Plan));
     let ids = Arc::new(SameCall::new(&json!([env.root, name, args]))?);
     let env = Env { ids, ..env };
     let call = ToolCall { id: "call_1".into(), name: name.clone(), args };

@@ -12,6 +12,7 @@ use gimlet_runtime::parts::tools::patch::Stage;
 use tokio_util::sync::CancellationToken;
 
 use gimlet_runtime::config::DEFAULT_AGENT;
+use gimlet_runtime::options::{ApproveMode, Choice};
 use gimlet_runtime::{Input, Options, is_answered, open_question};
 
 use super::slash::{ALL, Slash};
@@ -27,6 +28,7 @@ impl Interactive {
         match command {
             Slash::Help => self.help()?,
             Slash::Model => self.model(rest).await?,
+            Slash::Mode => self.mode(rest)?,
             Slash::Tools => self.tools()?,
             Slash::Approve => return self.answer(yes(rest)?).await,
             Slash::Deny => {
@@ -69,6 +71,23 @@ impl Interactive {
             ActionFormat::Guided => "is guided",
         };
         self.say(&format!("{BOLD}{}{BOLD:#} {DIM}· {action}{DIM:#}", self.session.model()))
+    }
+
+    /// Shows the approval mode, or switches to another one.
+    fn mode(&self, name: &str) -> anyhow::Result<()> {
+        if !name.is_empty() {
+            let mode = ApproveMode::named(name).ok_or_else(|| {
+                UsageError::new(format!("there is no mode `{name}`"))
+                    .hint("ask, edits, auto, plan, never or all")
+            })?;
+            self.session.set_approve(mode);
+        }
+        let now = self.session.approve();
+        for (mode, name, about) in ApproveMode::ALL {
+            let (mark, style) = if *mode == now { ("▸", BOLD) } else { (" ", DIM) };
+            self.say(&format!("{mark} {style}{name:<6}{style:#} {about}"))?;
+        }
+        Ok(())
     }
 
     fn tools(&self) -> anyhow::Result<()> {
@@ -222,6 +241,7 @@ impl Interactive {
         let options = Options {
             model: Some(self.session.model_name()),
             root: Some(self.session.project().path().to_owned()),
+            approve: Some(self.session.approve()),
             ..Options::from(&self.options)
         };
         let attendance = self.front.attendance();

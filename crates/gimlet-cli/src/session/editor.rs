@@ -11,12 +11,16 @@ use reedline::{
     StyledText, ValidationResult, Validator, default_emacs_keybindings,
 };
 
+use gimlet_runtime::options::{ApproveMode, Choice};
+
 use super::complete::{Models, Words};
 use crate::app;
 
 /// Lines that are remembered.
 const HISTORY: usize = 2000;
 const MENU: &str = "completions";
+/// What the key for another mode is called between the line editor and its reader.
+const MODE: &str = "mode";
 
 /// What came of asking for a line.
 pub(super) enum Entered {
@@ -25,6 +29,8 @@ pub(super) enum Entered {
     Cleared,
     /// Ctrl-C with nothing typed.
     Interrupted,
+    /// Shift-Tab: another approval mode. What was typed stays on the line.
+    Mode,
     /// Ctrl-D, or the terminal went away.
     End,
 }
@@ -45,6 +51,9 @@ impl Editor {
         let complete =
             ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext]);
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
+        for modifier in [KeyModifiers::NONE, KeyModifiers::SHIFT] {
+            keys.add_binding(modifier, KeyCode::BackTab, ReedlineEvent::ExecuteHostCommand(MODE.into()));
+        }
         for modifier in [KeyModifiers::ALT, KeyModifiers::SHIFT] {
             let new_line = ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
             keys.add_binding(modifier, KeyCode::Enter, new_line);
@@ -67,15 +76,15 @@ impl Editor {
         Editor { line: Some(line), typed }
     }
 
-    /// Asks for a line; `begun` is typed already.
-    pub(super) async fn read(&mut self, begun: &str) -> anyhow::Result<Entered> {
+    /// Asks for a line in an approval mode; `begun` is typed already.
+    pub(super) async fn read(&mut self, begun: &str, mode: ApproveMode) -> anyhow::Result<Entered> {
         let Some(mut line) = self.line.take() else { return Ok(Entered::End) };
         if !begun.is_empty() {
             line.run_edit_commands(&[EditCommand::InsertString(begun.to_owned())]);
         }
         self.typed.store(false, Ordering::Relaxed);
         let read = tokio::task::spawn_blocking(move || {
-            let signal = line.read_line(&Arrow);
+            let signal = line.read_line(&Arrow(mode));
             // A history that cannot be written costs no task.
             let _ = line.sync_history();
             (line, signal)
@@ -87,6 +96,7 @@ impl Editor {
             Signal::CtrlC if self.typed.load(Ordering::Relaxed) => Entered::Cleared,
             Signal::CtrlC => Entered::Interrupted,
             Signal::CtrlD => Entered::End,
+            Signal::HostCommand(word) if word == MODE => Entered::Mode,
             Signal::HostCommand(_) | Signal::ExternalBreak(_) => Entered::Line(String::new()),
             _ => Entered::Line(String::new()),
         })
@@ -136,11 +146,15 @@ impl Highlighter for Marks {
 
 const ARROW: &str = "› ";
 
-struct Arrow;
+/// The prompt: the approval mode, where it is not the usual one, and an arrow.
+struct Arrow(ApproveMode);
 
 impl Prompt for Arrow {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        "".into()
+        match self.0 {
+            ApproveMode::Ask => "".into(),
+            mode => format!("{} ", mode.name()).into(),
+        }
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {

@@ -68,10 +68,14 @@ impl Interactive {
         let mut pressed = 0;
         loop {
             let begun = self.front.screen().take_typed();
-            let next = match self.editor.read(&begun).await? {
+            let next = match self.editor.read(&begun, self.session.approve()).await? {
                 Entered::Line(line) => {
                     pressed = 0;
                     self.take(&line).await?
+                }
+                Entered::Mode => {
+                    self.session.set_approve(self.session.approve().next());
+                    continue;
                 }
                 Entered::Cleared => {
                     pressed = 0;

@@ -5,6 +5,7 @@
 pub(super) enum Slash {
     Help,
     Model,
+    Mode,
     Tools,
     Approve,
     Deny,
@@ -24,6 +25,12 @@ pub(super) enum Slash {
 pub(super) const ALL: &[(&str, Slash, &str, &str)] = &[
     ("/help", Slash::Help, "", "these commands"),
     ("/model", Slash::Model, "[ID]", "the model; with an id, another one from here on"),
+    (
+        "/mode",
+        Slash::Mode,
+        "[MODE]",
+        "the approval mode: ask, edits, auto, plan, never or all; Shift-Tab switches",
+    ),
     ("/tools", Slash::Tools, "", "what the agent can do"),
     ("/approve", Slash::Approve, "[session|always]", "say yes to the open question and carry on"),
     ("/deny", Slash::Deny, "[TEXT]", "say no to the open question, with what to do instead"),

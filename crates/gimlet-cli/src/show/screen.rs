@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gimlet::text::Printable;
+use gimlet_runtime::options::{ApproveMode, Choice};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use termimad::crossterm::terminal;
 
@@ -25,6 +26,8 @@ pub(crate) struct Screen {
 /// What the living line says.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Status {
+    /// The approval mode.
+    pub(crate) mode: ApproveMode,
     pub(crate) step: u32,
     /// In a word or two: thinking, a tool.
     pub(crate) doing: String,
@@ -112,6 +115,11 @@ impl Screen {
         change(&mut self.status().typed);
     }
 
+    /// Shows which approval mode is on.
+    pub(crate) fn show_mode(&self, mode: ApproveMode) {
+        self.status().mode = mode;
+    }
+
     /// Forgets what the last conversation has cost.
     pub(crate) fn begin_anew(&self) {
         *self.status() = Status::default();
@@ -137,9 +145,13 @@ fn seconds(state: &indicatif::ProgressState, to: &mut dyn std::fmt::Write) {
 
 impl Status {
     fn render(&self, columns: usize) -> String {
+        let mode = match self.mode {
+            ApproveMode::Ask => String::new(),
+            mode => format!("{} · ", mode.name()),
+        };
         let mut text = match self.step {
-            0 => self.doing.clone(),
-            step => format!("step {step} · {}", self.doing),
+            0 => format!("{mode}{}", self.doing),
+            step => format!("{mode}step {step} · {}", self.doing),
         };
         if self.tokens > 0 {
             text.push_str(&format!(" · {} tokens", short(self.tokens)));

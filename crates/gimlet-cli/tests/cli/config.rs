@@ -33,6 +33,7 @@ const KEYS: &[Case] = &[
     ("AGENT_MAX_AGENTS", "agent.max_agents", None, ["", "2", "3", "4", "5"]),
     ("AGENT_PLAN", "agent.plan", None, ["", "4", "true", "false", "3"]),
     ("AGENT_INSTRUCTIONS", "agent.instructions", None, ["", "true", "false", "true", "false"]),
+    ("AGENT_APPROVE", "agent.approve", None, ["", "'plan'", "'never'", "'ask'", "'edits'"]),
     ("MEMORY_ENABLED", "memory.enabled", None, ["", "true", "false", "true", "false"]),
     ("MEMORY_EMBEDDINGS", "memory.embeddings", None, ["", "'a:2'", "'a:3'", "'a:4'", "'a:5'"]),
     ("GATE_ENABLED", "gate.enabled", None, ["", "false", "true", "false", "false"]),

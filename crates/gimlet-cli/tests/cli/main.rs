@@ -28,6 +28,7 @@ mod kill;
 mod layers;
 mod mcp;
 mod memory;
+mod modes;
 mod paths;
 mod plan;
 mod policy;

@@ -36,6 +36,16 @@ pub(crate) struct Pty {
 impl Pty {
     /// Starts the binary in a project.
     pub(crate) fn start(project: &Project, args: &[&str], look: Look) -> Self {
+        Pty::start_with(project, args, look, &[])
+    }
+
+    /// The same with variables of its own.
+    pub(crate) fn start_with(
+        project: &Project,
+        args: &[&str],
+        look: Look,
+        variables: &[(&str, &str)],
+    ) -> Self {
         let size = PtySize { rows: 60, cols: look.columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(assert_cmd::cargo::cargo_bin!("gimlet"));
@@ -45,6 +55,9 @@ impl Pty {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("GIMLET_HOME", project.home.path());
         command.env("TERM", "xterm-256color");
+        for (name, value) in variables {
+            command.env(name, value);
+        }
         if !look.colour {
             command.env("NO_COLOR", "1");
         }

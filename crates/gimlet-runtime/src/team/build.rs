@@ -2,7 +2,7 @@
 //! and with it the limits on how often and how many at once it may be asked; code of agents that may import the same
 //! runs in the same kind of sandbox.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gimlet::Agent;
@@ -24,7 +24,7 @@ use crate::project::Project;
 use crate::served::Manner;
 use crate::{helper, isolation, memory};
 use gimlet_config::UsageError;
-use gimlet_config::options::ExecutorChoice;
+use gimlet_config::options::{ApproveMode, ExecutorChoice};
 use gimlet_config::{AgentEntry, Agents, Settings};
 
 /// One agent to be built.
@@ -49,6 +49,8 @@ pub(super) struct Builder<'a> {
     /// What an agent asks that names no model of its own.
     usual: &'a Found,
     tools: Vec<Arc<dyn Tool>>,
+    /// The only tools that are offered, where not all are: in plan mode.
+    only: Option<BTreeSet<String>>,
     models: BTreeMap<String, Found>,
     sandboxes: BTreeMap<Vec<String>, Arc<PythonExecutor>>,
     built: BTreeMap<String, Arc<Agent>>,
@@ -60,6 +62,7 @@ impl<'a> Builder<'a> {
         settings: &'a Settings,
         agents: &'a Agents,
         usual: &'a Found,
+        mode: ApproveMode,
     ) -> Self {
         Builder {
             project,
@@ -67,6 +70,7 @@ impl<'a> Builder<'a> {
             agents,
             usual,
             tools: project.tools(),
+            only: (mode == ApproveMode::Plan).then(|| project.looking()),
             models: BTreeMap::new(),
             sandboxes: BTreeMap::new(),
             built: BTreeMap::new(),
@@ -167,13 +171,13 @@ impl<'a> Builder<'a> {
             .plan(part.plan)
             .limits(part.limits);
         builder = match part.entry {
-            None => builder.tools(self.usual_tools(manner)),
+            None => builder.tools(self.offered(self.usual_tools(manner))),
             Some(entry) => {
                 let mut builder = builder
                     .name(&entry.name)
                     .description(&entry.description)
                     .instructions(&entry.instructions)
-                    .tools(self.picked(entry, manner)?)
+                    .tools(self.offered(self.picked(entry, manner)?))
                     .asking(entry.asking)
                     .report(entry.report);
                 if let Some(schema) = &entry.output {
@@ -189,8 +193,9 @@ impl<'a> Builder<'a> {
             builder = builder.executor(self.executor(part.executor, part.imports)?);
         }
         if part.action == ActionFormat::Guided {
-            builder =
-                builder.guide(self.project.guide(self.settings)).driver_tools(self.driver_tools(part.entry)?);
+            builder = builder
+                .guide(self.project.guide(self.settings))
+                .driver_tools(self.offered(self.driver_tools(part.entry)?));
         }
         let built = more(builder).build();
         built.map_err(|error| {
@@ -211,6 +216,12 @@ impl<'a> Builder<'a> {
         let tests =
             has(&["run_tests"]).then(|| self.tools.iter().find(|tool| tool.spec().name == "run_tests"));
         Ok(writes.into_iter().chain(tests.flatten().cloned()).collect())
+    }
+
+    /// Those of the tools that the mode lets a model know of.
+    fn offered(&self, tools: Vec<Arc<dyn Tool>>) -> Vec<Arc<dyn Tool>> {
+        let Some(only) = &self.only else { return tools };
+        tools.into_iter().filter(|tool| only.contains(&tool.spec().name)).collect()
     }
 
     /// The tools of an agent that names none.

@@ -193,7 +193,8 @@ impl Team {
             .hint("`--action code`, or `--sandbox docker` for commands")
             .into());
         }
-        let mut builder = Builder::new(project, settings, &self.agents, &found);
+        let mode = options.approve.unwrap_or(settings.approve.value);
+        let mut builder = Builder::new(project, settings, &self.agents, &found, mode);
         let mates = match &self.lead {
             Some(entry) => builder.mates(entry).await?,
             None => Vec::new(),
