@@ -14,10 +14,9 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let runtime = Runtime::open(Config::load(".")?)?;
-        let session =
-            runtime.begin(Options { approve: Some(ApproveMode::All), ..Options::default() }).await?;
+        let agent = runtime.begin(Options { approve: Some(ApproveMode::All), ..Options::default() }).await?;
         let task = std::env::args().nth(1).unwrap_or_else(|| "Which files are here?".to_owned());
-        let ending = session.submit(Input::Task(task)).await?.ended().await?;
+        let ending = agent.submit(Input::Task(task)).await?.ended().await?;
         runtime.close().await;
         let Ending::Finished(finished) = ending else { anyhow::bail!("it stopped: {ending:?}") };
         println!("{}", finished.answer);

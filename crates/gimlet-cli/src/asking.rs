@@ -18,6 +18,9 @@ use crate::style::{BOLD, DIM};
 /// How long no key may be pressed before a question listens.
 const QUIET: Duration = Duration::from_millis(500);
 
+/// Columns from which on all words of the choices fit a line.
+const WIDE: u16 = 112;
+
 /// A question that waits for a key.
 pub(crate) struct Question {
     request: ApprovalRequest,
@@ -89,14 +92,7 @@ impl Question {
         self.quiet_since = None;
         match &self.stage {
             Stage::Choice => {
-                let view = match &self.extent {
-                    Shown::All => "",
-                    Shown::Cut { .. } => " · [v]iew all of it",
-                };
-                let edit = if self.request.editable { " · [e]dit it first" } else { "" };
-                say(&format!(
-                    "  [y]es once{edit} · [s]ession · [a]lways · [n]o, and say why{view} · [q]uit "
-                ));
+                say(&choices(self.request.editable, matches!(self.extent, Shown::Cut { .. })));
             }
             Stage::Confirmation(scope) => {
                 let reach = match scope {
@@ -223,6 +219,34 @@ impl Question {
         say(echo);
         Pressed::Answered(self.request.id, decision)
     }
+}
+
+/// The keys that answer, on one line of this terminal.
+fn choices(is_patch: bool, is_cut: bool) -> String {
+    let is_wide = terminal::size().is_ok_and(|(columns, _)| columns >= WIDE);
+    let words = match is_wide {
+        true => [
+            "[y]es once",
+            "[e]dit it first",
+            "[s]ession",
+            "[a]lways",
+            "[n]o, and say why",
+            "[v]iew all of it",
+        ],
+        false => ["[y]es", "[e]dit", "[s]ession", "[a]lways", "[n]o", "[v]iew all"],
+    };
+    let [yes, edit, session, always, no, view] = words;
+    let shown = [
+        Some(yes),
+        is_patch.then_some(edit),
+        Some(session),
+        Some(always),
+        Some(no),
+        is_cut.then_some(view),
+        Some("[q]uit"),
+    ];
+    let between = if is_wide { " · " } else { " " };
+    format!("  {} ", shown.into_iter().flatten().collect::<Vec<_>>().join(between))
 }
 
 fn say(text: &str) {

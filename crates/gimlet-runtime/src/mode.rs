@@ -107,7 +107,7 @@ pub struct PlanPolicy {
 
 impl PlanPolicy {
     /// One that asks this before each verdict.
-    pub fn new(is_on: impl Fn() -> bool + Send + Sync + 'static) -> Arc<dyn Policy> {
+    pub fn while_on(is_on: impl Fn() -> bool + Send + Sync + 'static) -> Arc<dyn Policy> {
         Arc::new(PlanPolicy { is_on: Arc::new(is_on) })
     }
 }

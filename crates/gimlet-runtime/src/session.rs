@@ -337,7 +337,7 @@ impl Session {
         approver.prepare(ready);
         let mut env = project.env(runtime.store().clone(), approver.clone(), cancel);
         let mode = approver.clone();
-        env.policies.push(PlanPolicy::new(move || mode.mode() == ApproveMode::Plan));
+        env.policies.push(PlanPolicy::while_on(move || mode.mode() == ApproveMode::Plan));
         let payloads = trace::payloads(runtime.process(), options.trace)?;
         // A password in an address is not for the log.
         let api_base = options.api_base.clone().filter(|address| password_in_url(address).is_none());

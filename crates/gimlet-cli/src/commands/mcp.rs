@@ -135,7 +135,7 @@ async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
     });
     let waiting: Arc<dyn Approver> = Arc::new(Waiting { inbox, session });
     let mut env = project.env(Arc::new(BlobsOnly(runtime.store().clone())), standing.clone(), stop.clone());
-    env.policies.push(PlanPolicy::new(move || is_planning));
+    env.policies.push(PlanPolicy::while_on(move || is_planning));
     let root = settings.root.clone();
     let options = Options { root: Some(root.clone()), ..Options::from(&options) };
     let tasks: Option<Arc<dyn Tasks>> =

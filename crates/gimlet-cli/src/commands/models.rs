@@ -49,7 +49,7 @@ async fn list(settings: &Settings, json: JsonArgs) -> anyhow::Result<ExitStatus>
     let treated = |model: &Installed| {
         let mut profile = graded(&families, cards.as_ref(), model);
         let card = model.digest.as_deref().and_then(|digest| cards.as_ref()?.get(digest));
-        profile.defects.splice(0..0, card.map(|card| probed(card)));
+        profile.defects.splice(0..0, card.map(probed));
         profile
     };
     if json.json {

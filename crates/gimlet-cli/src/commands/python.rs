@@ -151,7 +151,7 @@ impl Tools {
         let store = Arc::new(BlobsOnly(self.runtime.store().clone()));
         let mut env = self.project.env(store, approver.clone(), Default::default());
         let mode = self.mode;
-        env.policies.push(PlanPolicy::new(move || mode == ApproveMode::Plan));
+        env.policies.push(PlanPolicy::while_on(move || mode == ApproveMode::Plan));
         let call = ToolCall { id: format!("call_{id}"), name, args };
         Ok(match front::asking(&approver, invoke(&self.agent, env, call)).await {
             Invocation::Done(value) => Ok(value),

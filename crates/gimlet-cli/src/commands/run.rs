@@ -82,7 +82,7 @@ async fn one_task(session: Session, mut front: Front, task: Option<String>) -> a
 
 /// The words with the files they name, and what was piped in.
 async fn expanded(task: attach::Task, session: &Session) -> anyhow::Result<String> {
-    Ok(task.expanded(session).await?)
+    task.expanded(session).await
 }
 
 fn is_interactive() -> bool {

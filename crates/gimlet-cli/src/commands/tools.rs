@@ -106,7 +106,7 @@ async fn call(
     let approver = Arc::new(front::clerk(runtime, project, approve));
     let store = Arc::new(BlobsOnly(runtime.store().clone()));
     let mut env = project.env(store, approver.clone(), interrupt::interruptible()?);
-    env.policies.push(PlanPolicy::new(move || approve == ApproveMode::Plan));
+    env.policies.push(PlanPolicy::while_on(move || approve == ApproveMode::Plan));
     let ids = Arc::new(SameCall::new(&json!([env.root, name, args]))?);
     let env = Env { ids, ..env };
     let call = ToolCall { id: "call_1".into(), name: name.clone(), args };

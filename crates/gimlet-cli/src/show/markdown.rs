@@ -42,7 +42,10 @@ impl Markdown {
                 self.fence = None;
                 return None;
             }
-            let code = format!("  {}", highlighted(Printable::block(line).as_str(), *language));
+            let code = match line.trim_end() {
+                "" => String::new(),
+                code => format!("  {}", highlighted(Printable::block(code).as_str(), *language)),
+            };
             return Some(self.after_gap(code));
         }
         if line.trim_start().starts_with('|') {

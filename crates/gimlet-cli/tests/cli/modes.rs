@@ -153,7 +153,7 @@ fn plan_mode_in_the_middle_of_a_conversation_takes_the_tools_away() {
         { "expect": ["Plan mode is over"], "text": "Good." },
     ]);
     let model = project.script(&script(&replies));
-    let mut pty = Pty::start(&project, &["--model", &model, "--agent", "hand"], Look::default());
+    let pty = Pty::start(&project, &["--model", &model, "--agent", "hand"], Look::default());
     pty.wait_for_prompt();
     pty.enter("hello");
     pty.wait_for("Hello.");
@@ -179,7 +179,7 @@ fn a_patch_is_edited_before_it_is_approved() {
     let editor = format!("sh {}/edit.sh", project.root());
     let args = ["--model", &model, "--agent", "hand", "fix it"];
     let mut pty = Pty::start_with(&project, &args, Look::default(), &[("EDITOR", &editor)]);
-    pty.wait_for("[e]dit it first");
+    pty.wait_for("[e]dit");
     pty.press("e");
     pty.wait_for("approved with an edited patch");
     assert_eq!(pty.end(), 0);
@@ -189,7 +189,7 @@ fn a_patch_is_edited_before_it_is_approved() {
     // A patch that is left as it is asks again.
     project.file("calc.py", "def add(a, b):\n    return a - b\n");
     let mut pty = Pty::start_with(&project, &args, Look::default(), &[("EDITOR", "true")]);
-    pty.wait_for("[e]dit it first");
+    pty.wait_for("[e]dit");
     pty.press("e");
     pty.wait_for("the patch is as it was");
     pty.wait_until("the question again", |shown| shown.matches("[q]uit").count() == 2);

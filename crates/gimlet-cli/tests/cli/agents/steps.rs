@@ -13,8 +13,12 @@ const NOTE: &str = "the steps it shares with others are used up; the answer may 
 
 /// An agent that would look around for ever.
 fn restless(task: &str) -> String {
-    let steps: Vec<&str> = (0..40).map(|n| if n % 2 == 0 { READ } else { LIST }).collect();
-    says(task, &steps)
+    let read = |n| {
+        format!("calls = [{{ name = \"read_file\", args = {{ path = \"calc.py\", start_line = {n} }} }}]")
+    };
+    let steps: Vec<String> =
+        (0..40).map(|n| if n % 2 == 0 { read(n + 1) } else { LIST.to_owned() }).collect();
+    says(task, &steps.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn asks(agent: &str, task: &str) -> String {
