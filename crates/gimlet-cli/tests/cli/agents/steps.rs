@@ -6,7 +6,6 @@ use super::{ask, cells, events, of, result, says, team, turns};
 use crate::support::of_type;
 use serde_json::{Value, json};
 
-const READ: &str = r#"calls = [{ name = "read_file", args = { path = "calc.py" } }]"#;
 const LIST: &str = r#"calls = [{ name = "list_files", args = {} }]"#;
 const LAST: &str = "expect = [\"all your steps\"]\ntext = \"That is all.\"";
 const NOTE: &str = "the steps it shares with others are used up; the answer may be incomplete";
