@@ -72,7 +72,7 @@ impl Task {
             None => None,
             Some(name) => Some(Action::named(&name).ok_or_else(|| unknown::<Action>("action", &name))?),
         };
-        let approve = given(&self.approve).map_or(Ok(ApproveMode::default()), |name| mode(&name))?;
+        let approve = given(&self.approve).map(|name| mode(&name)).transpose()?;
         if self.max_steps == Some(0) {
             return Err(Problem::unusable("max_steps must be at least 1"));
         }

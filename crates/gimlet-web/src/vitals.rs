@@ -132,7 +132,8 @@ impl Vitals {
                     FinishState::MaxSteps
                     | FinishState::Timeout
                     | FinishState::TokenBudget
-                    | FinishState::StepBudget => RunStatus::Limited,
+                    | FinishState::StepBudget
+                    | FinishState::Repeating => RunStatus::Limited,
                     FinishState::Failed => RunStatus::Failed,
                 });
             }
