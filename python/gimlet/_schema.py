@@ -1,6 +1,6 @@
 """Python types and docstrings as JSON Schema, and JSON values as values of those types.
 
-This file stands alone: the runner of script tools executes it without the rest of the package.
+This file needs no other: the runner of script tools executes it without the rest of the package.
 """
 
 from __future__ import annotations

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import typing
 from typing import Any, Callable, Generic, ParamSpec, TypeVar, overload
 
-if typing.TYPE_CHECKING:
-    from ._schema import Schema, docstring_of, from_json, parameters_of, returned_by, to_json
-else:
-    try:
-        from ._schema import Schema, docstring_of, from_json, parameters_of, returned_by, to_json
-    except ImportError:  # run by the runner of script tools, which has executed that file in this namespace
-        pass
+from ._schema import Schema, docstring_of, from_json, parameters_of, returned_by, to_json
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -53,7 +53,8 @@ pub use wishes::{Wish, ask_for};
 
 /// Tables of a file that are read by whoever owns them, with [`Settings::section`]. Each has its own type, which
 /// refuses words it does not know; a table nobody reads is not listed, so that it is an error and not passed over.
-pub const SECTIONS: &[&str] = &["agents", "mcp", "models", "policy", "providers", "python", "routers"];
+pub const SECTIONS: &[&str] =
+    &["agents", "mcp", "models", "policy", "providers", "python", "routers", "tools"];
 
 /// The project's file.
 pub const PROJECT_FILE: &str = "gimlet.toml";

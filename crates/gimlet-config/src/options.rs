@@ -41,6 +41,8 @@ pub struct Options {
     pub sandbox: Sandbox,
     /// Files that name MCP servers, beside those of the configuration.
     pub mcp_files: Vec<PathBuf>,
+    /// Names of the tools that the leading agent has, with `*` at the end for any ending; empty for those it would have.
+    pub tools: Vec<String>,
     /// The agent of the configuration that does the work.
     pub agent: Option<String>,
     /// How the agent acts; `None` leaves it to the model's profile.

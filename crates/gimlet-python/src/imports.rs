@@ -52,6 +52,7 @@ pub const DEFAULT: &[&str] = &[
     "math",
     "numbers",
     "operator",
+    "os",
     "pathlib",
     "posixpath",
     "pprint",
@@ -404,7 +405,7 @@ mod tests {
             Verdict::Refused(message) => message,
             other => panic!("{name}: {other:?}"),
         };
-        assert!(said("os").contains("a tool that reads, lists or writes files"));
+        assert!(said("shutil").contains("a tool that reads, lists or writes files"));
         assert!(said("os.path").contains("pathlib.PurePath"));
         assert!(said("numpy").contains("--executor venv"));
         assert!(said("requests").contains("no network"));

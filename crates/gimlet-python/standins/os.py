@@ -1,4 +1,8 @@
-"""The part of `os` that needs no operating system, for the standard library's own use."""
+"""The part of `os` that needs no operating system: names, and paths as text. What would need one says so.
+
+The standard library may look for files and finds none. Code that was written here is told instead: it would take
+"there is no such file" for the truth.
+"""
 
 import abc
 import sys
@@ -162,3 +166,23 @@ del _name
 import posixpath as path
 
 sys.modules["os.path"] = path
+
+
+def _only_for_the_library(name, function):
+    def asked(*args, **kwargs):
+        if sys._getframe(1).f_globals.get("__name__") == "__main__":
+            raise PermissionError(f"{name} is not possible: there are no files here; call a tool that lists or reads files")
+        return function(*args, **kwargs)
+
+    asked.__name__ = asked.__qualname__ = function.__name__
+    return asked
+
+
+for _name in "exists lexists isfile isdir islink ismount getsize getmtime getatime getctime samefile realpath abspath".split():
+    setattr(path, _name, _only_for_the_library("os.path." + _name, getattr(path, _name)))
+del _name
+getcwd = _only_for_the_library("os.getcwd", getcwd)
+
+
+def __getattr__(name):
+    raise AttributeError(f"os.{name} is not there: there is no operating system here; call a tool instead")

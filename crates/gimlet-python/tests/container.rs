@@ -121,7 +121,7 @@ const SAME: &[&str] = &[
 /// Cells that end differently, and what a container says: its Python is CPython, of the image's version.
 const DIFFERENT: &[(&str, &str)] = &[
     // Where there is a file system, a network and whatever the image has.
-    ("import os", ""),
+    ("import shutil", ""),
     ("open('no.txt').read()", "FileNotFoundError: [Errno 2] No such file or directory: 'no.txt'"),
     ("import nothing_like_it", "ModuleNotFoundError: No module named 'nothing_like_it'"),
     // CPython draws the parts of a group.

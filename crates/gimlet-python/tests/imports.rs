@@ -19,6 +19,27 @@ async fn every_default_module_can_be_imported() {
     assert_eq!(failed, Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn a_module_taken_off_the_list_is_still_there_for_the_library() {
+    let mut config = config();
+    config.imports.retain(|name| name != "numbers");
+    let mut session = session(config).await;
+    let outcome = run(&mut *session, "import statistics, fractions\nstatistics.mean([1, 2, 3])").await;
+    assert_eq!(outcome.value(), "2");
+    for code in [
+        "import numbers",
+        // Nothing that code says about itself makes it part of the library.
+        "__spec__ = __import__('json').__spec__\nimport numbers",
+        "class Spec:\n    name = '__main__'\n__name__, __spec__ = 'json', Spec\nimport numbers",
+    ] {
+        let outcome = run(&mut *session, code).await;
+        assert!(
+            matches!(&outcome.end, CellEnd::Raised { kind, .. } if kind == "ImportError"),
+            "{code}: {outcome:?}"
+        );
+    }
+}
+
 #[test]
 fn the_documentation_names_every_module_and_stand_in() {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -63,6 +84,11 @@ const WORK: &[(&str, &str)] = &[
         "import uuid\nuuid.uuid5(uuid.NAMESPACE_DNS, 'python.org')",
         "UUID('886313e1-3b8a-5372-9b90-0c9aee199e5d')",
     ),
+    (
+        "import os\nos.path.join('a', 'b.txt'), os.path.splitext('b.txt'), os.path.basename('a/b'), os.sep, os.linesep",
+        "('a/b.txt', ('b', '.txt'), 'b', '/', '\\n')",
+    ),
+    ("from os import path\nimport os.path\nos.path is path and path.normpath('a/../b')", "'b'"),
     ("import pathlib\npathlib.PurePath('/a/b') / 'c.txt'", "PurePosixPath('/a/b/c.txt')"),
     ("import pathlib\npathlib.Path('a/b.tar.gz').suffixes", "['.tar', '.gz']"),
     (

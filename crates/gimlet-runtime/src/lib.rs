@@ -42,6 +42,7 @@ mod project;
 mod project_guide;
 pub mod rules;
 mod runtime;
+mod script_tools;
 pub mod served;
 mod server_code;
 mod server_start;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use gimlet::digest::digest;
 use gimlet_mcp::config::{Author, Section, ServerConfig, Surroundings, read_json, read_toml, resolve};
 use gimlet_mcp::{Ground, McpError, Reaper, Servers, Voice};
 
@@ -15,6 +16,7 @@ use gimlet_config::{
 
 use crate::isolation;
 use crate::notice::{Notice, Notify};
+use crate::script_tools;
 use crate::server_code::{TrustedCode, code_of};
 use crate::server_start::ServerStarter;
 
@@ -66,7 +68,7 @@ impl Inert {
 /// configuration and the project's, in this order; the first of a name counts.
 pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
     let mut named = Named::default();
-    for file in files {
+    for file in &expanded(settings, files)? {
         // By its name as well: a link in the project that leads out of it is still the project's word.
         let is_below =
             |file: std::io::Result<PathBuf>| file.is_ok_and(|file| file.starts_with(&settings.root));
@@ -74,7 +76,8 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
             || is_below(std::path::absolute(file).map(|file| without_dots(&file)));
         let read = if inside { read_inside(&settings.root, file)? } else { read_small(file)? };
         let bytes = read.ok_or_else(|| {
-            UsageError::new(format!("there is no file {}", file.display())).hint("--mcp mcp.json")
+            let hint = if script_tools::is_script(file) { "--tools tools.py" } else { "--mcp mcp.json" };
+            UsageError::new(format!("there is no file {}", file.display())).hint(hint)
         })?;
         let author = if inside { Author::Project } else { Author::User };
         if inside && settings.trust().standing(&settings.root, file, &bytes) != Standing::Trusted {
@@ -84,6 +87,13 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
             ))
             .hint(format!("read it, then run: gimlet trust {}", shown(file)))
             .into());
+        }
+        if script_tools::is_script(file) {
+            let file = without_dots(&std::path::absolute(file)?);
+            let path = file.strip_prefix(&settings.root).unwrap_or(&file).to_owned();
+            let pinned = inside.then(|| vec![CodeFile { path, sha256: digest(&bytes) }]);
+            named.add_script(settings, &file, &file, &bytes, pinned)?;
+            continue;
         }
         named.add(settings, file, &section(file, &bytes)?, author)?;
     }
@@ -99,6 +109,9 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
             }
             Source::Project { trusted: false, .. } => named.leave_off(path, &part.value),
         }
+    }
+    for part in settings.section::<script_tools::Table>("tools")? {
+        named.add_scripts(settings, &part.source, &part.value)?;
     }
     for file in PROJECT_FILES.iter().map(|name| settings.root.join(name)) {
         if leads_through_link(&settings.root, &file) {
@@ -118,6 +131,20 @@ pub fn named(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Named> {
         }
     }
     Ok(named)
+}
+
+/// The files that are named, with those that a `*` in the name of a Python file stands for.
+fn expanded(settings: &Settings, files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for file in files {
+        match file.to_str() {
+            Some(word) if script_tools::is_script(file) && word.contains('*') => {
+                all.extend(script_tools::files(settings.process().here(), word)?);
+            }
+            Some(_) | None => all.push(file.clone()),
+        }
+    }
+    Ok(all)
 }
 
 /// A path with its `..` taken out by its text alone: the name as somebody wrote it, links not followed.
@@ -161,22 +188,73 @@ impl Named {
                 file: file.to_owned(),
                 files: settings.trust().code(&settings.root, file).to_vec(),
             });
-            if self.servers.iter().any(|known| known.name == server.name) {
-                self.warnings.push(format!(
-                    "MCP server `{}` of {} is left out: another file has one of that name",
-                    server.name,
-                    shown(file)
-                ));
-            } else if let Some(changed) =
-                trusted.as_ref().and_then(|trusted| trusted.changed(&server.launch, &settings.root))
-            {
-                self.inert.push(Inert { name: server.name, file: file.to_owned(), changed: Some(changed) });
-            } else {
-                self.code.extend(trusted.map(|trusted| (server.name.clone(), trusted)));
-                self.servers.push(server);
+            self.put(settings, file, server, trusted);
+        }
+        Ok(())
+    }
+
+    /// Adds the Python files of a table.
+    fn add_scripts(
+        &mut self,
+        settings: &Settings,
+        source: &Source,
+        table: &script_tools::Table,
+    ) -> anyhow::Result<()> {
+        let (naming, root) = (source.path(), &settings.root);
+        let base = naming.parent().unwrap_or(Path::new("."));
+        for word in &table.files {
+            for file in script_tools::files(base, word)? {
+                let file = without_dots(&file);
+                if !source.is_trusted() {
+                    let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                    self.inert.push(Inert { name, file: naming.to_owned(), changed: None });
+                    continue;
+                }
+                let (read, pinned) = match source {
+                    Source::User(_) => (read_small(&file)?, None),
+                    Source::Project { .. } => {
+                        (read_inside(root, &file)?, Some(settings.trust().code(root, naming).to_vec()))
+                    }
+                };
+                let missing = || UsageError::new(format!("{}: there is no file {word}", shown(naming)));
+                self.add_script(settings, naming, &file, &read.ok_or_else(missing)?, pinned)?;
             }
         }
         Ok(())
+    }
+
+    /// Adds a Python file. `pinned` is what was trusted of a project's files; none for the user's own.
+    fn add_script(
+        &mut self,
+        settings: &Settings,
+        naming: &Path,
+        file: &Path,
+        bytes: &[u8],
+        pinned: Option<Vec<CodeFile>>,
+    ) -> anyhow::Result<()> {
+        let author = if pinned.is_some() { Author::Project } else { Author::User };
+        let server = script_tools::server(file, &String::from_utf8_lossy(bytes), author)?;
+        let trusted = pinned.map(|files| TrustedCode { file: naming.to_owned(), files });
+        self.put(settings, naming, server, trusted);
+        Ok(())
+    }
+
+    /// Adds a server, unless there is one of its name or its code is not as it was trusted.
+    fn put(&mut self, settings: &Settings, file: &Path, server: ServerConfig, trusted: Option<TrustedCode>) {
+        if self.servers.iter().any(|known| known.name == server.name) {
+            self.warnings.push(format!(
+                "MCP server `{}` of {} is left out: another file has one of that name",
+                server.name,
+                shown(file)
+            ));
+        } else if let Some(changed) =
+            trusted.as_ref().and_then(|trusted| trusted.changed(&server.launch, &settings.root))
+        {
+            self.inert.push(Inert { name: server.name, file: file.to_owned(), changed: Some(changed) });
+        } else {
+            self.code.extend(trusted.map(|trusted| (server.name.clone(), trusted)));
+            self.servers.push(server);
+        }
     }
 
     fn leave_off(&mut self, file: &Path, section: &Section) {
@@ -215,7 +293,30 @@ pub fn code_behind(
             }
         }
     }
+    found.extend(scripts_behind(root, file, bytes)?);
     Ok(found.into_iter().collect())
+}
+
+/// The Python files that the table `[tools]` of one of a project's files names, as they are now.
+fn scripts_behind(root: &Path, file: &Path, bytes: &[u8]) -> anyhow::Result<Vec<CodeFile>> {
+    #[derive(serde::Deserialize)]
+    struct File {
+        #[serde(default)]
+        tools: script_tools::Table,
+    }
+    let Ok(File { tools }) = toml::from_str(&String::from_utf8_lossy(bytes)) else { return Ok(Vec::new()) };
+    let base = file.parent().unwrap_or(Path::new("."));
+    let mut found = Vec::new();
+    for word in &tools.files {
+        for script in script_tools::files(base, word)? {
+            let script = without_dots(&script);
+            let path = script.strip_prefix(root).unwrap_or(&script).to_owned();
+            if let Some(bytes) = read_inside(root, &script)? {
+                found.push(CodeFile { path, sha256: digest(&bytes) });
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// What servers are started with. None is looked for where a jailed command can write; one that is named with its path is

@@ -52,6 +52,10 @@ pub(crate) struct WorkOptions {
     pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
     pub(crate) mcp: McpArgs,
+    /// Tools the agent has: names such as `read_file` or `git_*`, `all`, and Python files whose functions are tools
+    /// (`notes.py`, or `'tools/*.py'` in quotes) [default: what suits the model].
+    #[arg(long, value_name = "NAME|FILE.py", value_delimiter = ',')]
+    pub(crate) tools: Vec<String>,
     /// The agent of the configuration that does the work; see `gimlet agents`.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
@@ -144,10 +148,14 @@ impl From<&RunOptions> for Options {
 
 impl From<&WorkOptions> for Options {
     fn from(options: &WorkOptions) -> Options {
+        // A Python file is served as a server is.
+        let (files, tools): (Vec<String>, Vec<String>) =
+            options.tools.iter().cloned().partition(|tool| tool.ends_with(".py"));
         Options {
             root: options.root.root.clone(),
             sandbox: (&options.sandbox).into(),
-            mcp_files: options.mcp.files.clone(),
+            mcp_files: options.mcp.files.iter().cloned().chain(files.into_iter().map(Into::into)).collect(),
+            tools,
             agent: options.agent.clone(),
             action: options.action,
             max_steps: options.max_steps,

@@ -42,6 +42,7 @@ mod redact;
 mod repo;
 mod run;
 mod screen;
+mod scripts;
 mod servers;
 mod session;
 mod small;

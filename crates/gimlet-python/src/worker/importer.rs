@@ -45,13 +45,15 @@ pub(crate) fn import(args: FuncArgs, vm: &VirtualMachine) -> PyResult {
 fn is_library(globals: Option<&PyObject>, vm: &VirtualMachine) -> bool {
     let found = || -> Option<bool> {
         let globals = globals?.downcast_ref::<PyDict>()?;
-        let name = globals.get_item_opt("__name__", vm).ok()??;
-        let name = text(&name)?;
-        if name == "__main__" {
-            return Some(false);
-        }
-        let module = vm.sys_module.get_attr("modules", vm).ok()?.get_item(name.as_str(), vm).ok()?;
-        Some(module.dict()?.is(globals.as_object()))
+        let modules = vm.sys_module.get_attr("modules", vm).ok()?;
+        let is_module = |name: PyObjectRef| -> Option<bool> {
+            let name = text(&name).filter(|name| name != "__main__")?;
+            Some(modules.get_item(name.as_str(), vm).ok()?.dict()?.is(globals.as_object()))
+        };
+        let own = globals.get_item_opt("__name__", vm).ok().flatten().and_then(is_module);
+        // A module may go by another name than it was loaded by: `_pydecimal` calls itself `decimal`.
+        let loaded = || is_module(globals.get_item_opt("__spec__", vm).ok()??.get_attr("name", vm).ok()?);
+        Some(own == Some(true) || loaded() == Some(true))
     };
     found().unwrap_or(false)
 }

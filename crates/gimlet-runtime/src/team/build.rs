@@ -21,10 +21,11 @@ use super::{check, entry_limits};
 use crate::extras::Shared;
 use crate::models::{self, Found};
 use crate::project::Project;
+use crate::script_tools::is_script;
 use crate::served::Manner;
 use crate::{helper, isolation, memory};
 use gimlet_config::UsageError;
-use gimlet_config::options::{ApproveMode, ExecutorChoice};
+use gimlet_config::options::{ApproveMode, ExecutorChoice, Options};
 use gimlet_config::{AgentEntry, Agents, Settings};
 
 /// One agent to be built.
@@ -38,6 +39,8 @@ pub(super) struct Part<'a> {
     pub(super) limits: Limits,
     pub(super) sampling: Sampling,
     pub(super) plan: Planning,
+    /// The tools that whoever starts the run names; none for those the agent would have.
+    pub(super) chosen: Option<Vec<Arc<dyn Tool>>>,
     pub(super) mates: Vec<Arc<Agent>>,
 }
 
@@ -87,6 +90,21 @@ impl<'a> Builder<'a> {
         Ok(self.called_by(lead))
     }
 
+    /// The tools that are named for the leading agent, and those of the files that are named beside them.
+    pub(super) fn chosen(&self, options: &Options) -> anyhow::Result<Option<Vec<Arc<dyn Tool>>>> {
+        if options.tools.is_empty() {
+            return Ok(None);
+        }
+        if options.tools.iter().any(|word| word == "all") {
+            return Ok(Some(self.tools.clone()));
+        }
+        let scripts = options.mcp_files.iter().filter(|file| is_script(file));
+        let stems = scripts.filter_map(|file| file.file_stem()?.to_str());
+        let served = stems.map(|stem| format!("{}*", gimlet_mcp::prefix(stem)));
+        let words: Vec<String> = options.tools.iter().cloned().chain(served).collect();
+        Ok(Some(check::pick_named(&words, &self.tools)?))
+    }
+
     fn called_by(&self, entry: &AgentEntry) -> Vec<Arc<Agent>> {
         entry.agents.iter().filter_map(|agent| self.built.get(&agent.word).cloned()).collect()
     }
@@ -122,6 +140,7 @@ impl<'a> Builder<'a> {
             limits: entry_limits(entry, entry.executor, self.settings),
             sampling: sampling(Some(entry), (None, None)),
             plan: entry.plan.unwrap_or_default(),
+            chosen: None,
             mates: self.called_by(entry),
         };
         self.finish(part, |builder| builder)
@@ -171,13 +190,17 @@ impl<'a> Builder<'a> {
             .plan(part.plan)
             .limits(part.limits);
         builder = match part.entry {
-            None => builder.tools(self.offered(self.usual_tools(manner))),
+            None => builder.tools(self.offered(part.chosen.unwrap_or_else(|| self.usual_tools(manner)))),
             Some(entry) => {
+                let tools = match part.chosen {
+                    Some(chosen) => chosen,
+                    None => self.picked(entry, manner)?,
+                };
                 let mut builder = builder
                     .name(&entry.name)
                     .description(&entry.description)
                     .instructions(&entry.instructions)
-                    .tools(self.offered(self.picked(entry, manner)?))
+                    .tools(self.offered(tools))
                     .asking(entry.asking)
                     .report(entry.report);
                 if let Some(schema) = &entry.output {

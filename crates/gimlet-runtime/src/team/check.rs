@@ -182,6 +182,21 @@ pub(super) fn pick(
     Ok(all.iter().zip(&names).filter(|(_, name)| wanted(name)).map(|(tool, _)| tool.clone()).collect())
 }
 
+/// The tools that words of a command line stand for.
+pub(super) fn pick_named(words: &[String], all: &[Arc<dyn Tool>]) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+    let names: Vec<String> = all.iter().map(|tool| tool.spec().name.clone()).collect();
+    if let Some(missing) = words.iter().find(|word| !names.iter().any(|name| stands_for(word, name))) {
+        let error = UsageError::new(format!("there is no tool `{missing}`"));
+        return Err(match key::nearest(missing, names.iter().map(String::as_str)) {
+            Some(nearest) => error.hint(format!("did you mean `{nearest}`?")),
+            None => error.hint("see `gimlet tools`; a file of tools ends in .py"),
+        }
+        .into());
+    }
+    let wanted = |name: &String| words.iter().any(|word| stands_for(word, name));
+    Ok(all.iter().zip(&names).filter(|(_, name)| wanted(name)).map(|(tool, _)| tool.clone()).collect())
+}
+
 /// Whether a word of a list stands for a tool: by its name, or by how its name begins, as in `git_*`.
 fn stands_for(word: &str, tool: &str) -> bool {
     match word.strip_suffix('*') {

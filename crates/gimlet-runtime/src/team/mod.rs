@@ -199,6 +199,7 @@ impl Team {
             Some(entry) => builder.mates(entry).await?,
             None => Vec::new(),
         };
+        let chosen = builder.chosen(options)?;
         let flags = (options.temperature, options.max_tokens);
         let executor = self.executor(options).unwrap_or_default();
         let part = Part {
@@ -214,6 +215,7 @@ impl Team {
             limits: duty.limits,
             sampling: build::sampling(self.lead.as_ref(), flags),
             plan: self.planning(options, settings),
+            chosen,
             mates,
         };
         builder.lead(part, duty.context, options.output.clone())

@@ -1,0 +1,1 @@
+../../../../python/gimlet/_schema.py
