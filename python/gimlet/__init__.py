@@ -16,7 +16,7 @@ from ._turn import AsyncStream, Stream
 from .errors import GimletError, Interrupted, OutputError, ProgramEnded, RunFailed, Suspended, UsageError
 
 if TYPE_CHECKING:
-    from . import smolagents as smolagents
+    import gimlet.smolagents as smolagents
 
 __version__ = "0.1.0"
 __all__ = [
