@@ -13,6 +13,7 @@ mod gate;
 mod keys;
 mod listener;
 mod login;
+mod notes;
 mod page;
 mod problem;
 mod prose;

@@ -22,6 +22,11 @@ pub(crate) fn clip(text: &str, most: usize) -> String {
     }
 }
 
+/// The first line of a task, which may have files attached below it.
+pub(crate) fn title(task: &str, most: usize) -> String {
+    clip(task.trim().lines().next().unwrap_or_default(), most)
+}
+
 /// A number of tokens: `950`, `12.3k`.
 pub(crate) fn count(number: u64) -> String {
     match number {

@@ -98,7 +98,8 @@ impl Vitals {
             EventKind::StepStarted { step } if event.path.is_root() => self.steps = self.steps.max(*step),
             EventKind::ModelMessage(message) => {
                 self.spend(&message.model.clone(), message.usage);
-                if event.path.is_root() {
+                // A server that does not count says nothing about the window.
+                if event.path.is_root() && message.usage.total() > 0 {
                     self.context = message.usage.total();
                 }
                 self.bar(Lane::Model, message.seconds, &format!("step {}", message.step));
@@ -208,6 +209,7 @@ impl Vitals {
                     " " (share) " % of " (count(window.into()))
                 }
             }
+            Some(_) | None if self.context == 0 => html! { span.dim { "not known" } },
             Some(_) | None => html! { (count(self.context)) " tokens" },
         }
     }

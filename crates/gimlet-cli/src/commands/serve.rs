@@ -11,8 +11,18 @@ use crate::args::ServeArgs;
 use crate::exit::ExitStatus;
 use crate::{app, interrupt};
 
+/// Every watcher is an open file, and the usual limit of a shell is fewer than the server allows.
+fn open_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With fewer files there is room for fewer watchers, and no other harm.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 /// Serves.
 pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitStatus> {
+    open_many_files();
     let runtime = app::serving()?;
     let given = if args.project.is_empty() { vec![".".into()] } else { args.project };
     let mut projects = Vec::new();

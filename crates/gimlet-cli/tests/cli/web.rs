@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::approvals::fix;
 use crate::pty::{Look, Pty};
-use crate::support::Project;
+use crate::support::{Project, has_python};
 
 /// How long something may take before a test gives up. Nothing waits that long that works.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -524,10 +524,53 @@ text = "{EVIL} `{EVIL}` **{EVIL}**"
     let error = site.api("GET", "/api/v1/runs/%3Cscript%3E", &Value::Null);
     assert_eq!(error.headers["content-type"], "application/problem+json");
     // A server's description of its tools, and its errors.
+    foreign_markup(EVIL);
     project.config(&format!("[gate]\nenabled = false\n[mcp.evil]\ncommand = \"{EVIL}\"\n[agents.helper]\ndescription = \"{EVIL}\"\n"));
     for name in ["servers", "agents", "settings"] {
         is_clean(&format!("/about/{name}/listing"));
     }
+}
+
+/// What an MCP server says of its tool, and what the tool says when it is called.
+fn foreign_markup(evil: &str) {
+    if !has_python() {
+        return;
+    }
+    let project = Project::new().ungated();
+    let server = project.home.path().join("evil.py");
+    let code = r#"
+import json, sys
+evil = sys.argv[1]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    tool = {"name": "boom", "description": evil, "inputSchema": {"type": "object", "properties": {"x": {"type": "string", "description": evil}}}}
+    results = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": evil, "version": "1"}},
+        "tools/list": {"tools": [tool]},
+        "tools/call": {"isError": True, "content": [{"type": "text", "text": evil}]},
+    }
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": results.get(asked["method"], {})}), flush=True)
+"#;
+    std::fs::write(&server, code).unwrap();
+    let args = json!([server.display().to_string(), evil]);
+    project.config(&format!("[gate]\nenabled = false\n[mcp.evil]\ncommand = \"python3\"\nargs = {args}\n"));
+    let model = project.script(&format!(
+        "order = \"turns\"\n[[reply]]\ncalls = [{{ name = \"evil__boom\", args = {{ x = '{evil}' }} }}]\n[[reply]]\ntext = \"Done.\"\n"
+    ));
+    let site = Site::start(&project, &[]);
+    let run = site.start_task("call it", &model);
+    let question = site.question();
+    let clean = |path: &str| {
+        let shown = site.page(path);
+        assert!(shown.contains("&lt;img") && !shown.contains("<img"), "{path}: {shown}");
+    };
+    clean("/approvals");
+    assert_eq!(site.decide(&question, json!({ "decision": "approve" })).status, 200);
+    site.wait_for(&run, "answered");
+    clean(&format!("/runs/{run}"));
+    clean("/about/servers/listing");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::api::named;
 use crate::problem::Problem;
 use crate::prose::prose;
 use crate::server::App;
-use crate::text::{clip, count, seconds};
+use crate::text::{clip, count, seconds, title};
 use crate::value::brief;
 use crate::vitals::{Vitals, mark, word};
 
@@ -43,7 +43,7 @@ pub(crate) async fn compare(
             h1 { "Compare two runs" }
             div.pair { (head(&one)) (head(&other)) }
             h2 { "What they did" }
-            p.dim { "The first " (same) " steps and calls are the same." }
+            p.dim { @if same == 0 { "They part at once." } @else { "They are the same up to line " (same) "." } }
             table.steps { tbody {
                 @for (tag, text) in &rows {
                     @match tag {
@@ -90,7 +90,7 @@ fn head(side: &Side) -> Markup {
     let Vitals { task, model, status, steps, usage, .. } = &side.vitals;
     html! {
         section.card {
-            p { a href={ "/runs/" (side.id) } { (clip(task, 120)) } " " @if let Some(status) = status { (mark(word(status))) } }
+            p { a href={ "/runs/" (side.id) } { (title(task, 120)) } " " @if let Some(status) = status { (mark(word(status))) } }
             dl.facts {
                 div { dt { "Model" } dd { (clip(model, 60)) } }
                 div { dt { "Steps" } dd { (steps) } }

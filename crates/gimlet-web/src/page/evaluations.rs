@@ -77,11 +77,8 @@ fn reports(projects: &[PathBuf]) -> Vec<(PathBuf, Report)> {
 
 /// The name of a contender: its model without the provider, and how it acts.
 fn name(row: &Value) -> String {
-    let text = |key: &str| {
-        let found = row[key].as_str().or_else(|| row["contender"][key].as_str());
-        found.map(|text| text.rsplit('/').next().unwrap_or(text).to_owned())
-    };
-    let parts: Vec<String> = ["program", "model", "action"]
+    let text = |key: &str| row[key].as_str().map(|text| text.rsplit('/').next().unwrap_or(text).to_owned());
+    let parts: Vec<String> = ["agent", "model", "action"]
         .iter()
         .filter_map(|key| text(key))
         .filter(|text| !text.is_empty())
@@ -90,11 +87,11 @@ fn name(row: &Value) -> String {
 }
 
 fn number(row: &Value, key: &str) -> f64 {
-    row[key].as_f64().or_else(|| row["score"][key].as_f64()).unwrap_or_default()
+    row[key].as_f64().unwrap_or_default()
 }
 
 fn bound(row: &Value, key: &str) -> f64 {
-    row["interval"][key].as_f64().or_else(|| row["score"]["interval"][key].as_f64()).unwrap_or_default()
+    row["interval"][key].as_f64().unwrap_or_default()
 }
 
 fn drawn(path: &Path, report: &Report) -> Markup {

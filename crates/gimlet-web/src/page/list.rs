@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{Shown, page};
 use crate::server::App;
-use crate::text::{ago, clip, count, line, seconds};
+use crate::text::{ago, count, line, seconds, title};
 use crate::vitals::{WORDS, mark, word};
 
 /// Most rows of a list.
@@ -78,9 +78,9 @@ fn rows(runs: &[RunSummary]) -> Markup {
             ul.runs {
                 @for run in runs.iter().take(MOST_ROWS) {
                     li {
-                        input type="checkbox" name="run" value=(run.id) aria-label={ "Compare " (clip(&run.task, 60)) };
+                        input type="checkbox" name="run" value=(run.id) aria-label={ "Compare " (title(&run.task, 60)) };
                         div {
-                            a href={ "/runs/" (run.id) } { (clip(&run.task, 140)) }
+                            a href={ "/runs/" (run.id) } { (title(&run.task, 140)) }
                             p.dim {
                                 (line(&run.root)) " · " (line(&run.model)) " · " (run.steps) " steps · "
                                 (count(run.tokens)) " tokens · " (seconds(run.seconds))

@@ -20,7 +20,7 @@ use crate::api::{self, From, Order, named};
 use crate::problem::Problem;
 use crate::server::App;
 use crate::story::{self, Known};
-use crate::text::{clip, line};
+use crate::text::{line, title};
 use crate::vitals::{Vitals, mark, word};
 
 /// Most steps that a page begins with; earlier ones are loaded when somebody wants them.
@@ -103,9 +103,9 @@ pub(crate) async fn run(
         _ => None,
     });
     let say = format!("/runs/{id}/messages");
-    Ok(page(&clip(&told.task, 60), &html! {
+    Ok(page(&title(&told.task, 60), &html! {
         div.run-head {
-            h1 { (clip(&told.task, 160)) }
+            h1 { (title(&told.task, 160)) }
             (controls)
             p.dim {
                 (line(&told.root)) " · " (line(&told.model)) " · " code { (id) }
