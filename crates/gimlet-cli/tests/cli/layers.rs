@@ -45,6 +45,26 @@ fn front_ends_know_only_the_runtime_and_the_core() {
     }
 }
 
+/// What crates.io and people who look for a crate want to know of it.
+#[test]
+fn a_crate_says_what_it_is() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let manifest = std::fs::read_to_string(entry.path().join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+        let package = &manifest["package"];
+        if package.get("publish").is_some_and(|publish| publish.as_bool() == Some(false)) {
+            continue;
+        }
+        for key in ["description", "license", "readme", "keywords", "categories", "rust-version"] {
+            assert!(package.get(key).is_some(), "{} has no {key}", entry.path().display());
+        }
+        seen += 1;
+    }
+    assert!(seen > 15, "{seen}");
+}
+
 /// A file that lies outside of its crate is missing in the package that `cargo publish` would make.
 #[test]
 fn a_crate_holds_every_file_that_it_includes() {
