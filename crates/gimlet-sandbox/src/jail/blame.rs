@@ -152,7 +152,7 @@ fn refused(scene: &Scene<'_>, line: &str, path: &Path) -> Option<Permission> {
             Mechanism::Landlock(_) if at_top && (takes_away(line) || !(scene.exists)(path)) => {
                 Some(Permission::WriteGit)
             }
-            Mechanism::Landlock(_) | Mechanism::Bubblewrap(_) => None,
+            Mechanism::Landlock(_) | Mechanism::Bubblewrap(_) | Mechanism::Seatbelt(_) => None,
         },
     }
 }

@@ -10,6 +10,10 @@ use super::helper;
 
 /// Where bubblewrap is looked for: not in `PATH`, which a project's tools may have changed.
 const BUBBLEWRAP: &[&str] = &["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+/// What confines programs on macOS.
+const SEATBELT: &str = "/usr/bin/sandbox-exec";
+/// The only place that asks which system this is: everything else goes by the mechanism that is found.
+const ON_MACOS: bool = cfg!(target_os = "macos");
 /// The first Landlock that also guards against truncation.
 const LEAST_LANDLOCK: i32 = 3;
 /// The first Landlock that keeps signals inside.
@@ -38,6 +42,8 @@ pub enum Mechanism {
     Bubblewrap(PathBuf),
     /// Landlock of this version, a filter for system calls, no new privileges.
     Landlock(i32),
+    /// Seatbelt of macOS, by this program. Untested.
+    Seatbelt(PathBuf),
 }
 
 impl Mechanism {
@@ -46,6 +52,7 @@ impl Mechanism {
         match self {
             Mechanism::Bubblewrap(_) => "bubblewrap",
             Mechanism::Landlock(_) => "landlock",
+            Mechanism::Seatbelt(_) => "seatbelt",
         }
     }
 }
@@ -96,6 +103,9 @@ pub enum NoJail {
     /// Nobody could count what a command has started, or end it.
     #[error("this kernel does not say what processes a process has started (CONFIG_PROC_CHILDREN, in /proc)")]
     Uncounted,
+    /// Bubblewrap and Landlock are of Linux, and what was asked for or tried does not work here.
+    #[error("this system has neither bubblewrap nor Landlock, and its own sandbox does not work")]
+    NotOnThisSystem,
     /// Neither mechanism works.
     #[error("this machine can enforce none: bubblewrap: {bubblewrap}; Landlock: {landlock}")]
     Unsupported {
@@ -114,6 +124,7 @@ impl NoJail {
             NoJail::RootTooWide { .. } => "work in a folder of its own, with --root",
             NoJail::ForeignRoot { .. } => "run gimlet as the user the project belongs to",
             NoJail::Uncounted => "use a kernel that does, with /proc mounted",
+            NoJail::NotOnThisSystem => "use Linux; on Windows, WSL",
             NoJail::Unsupported { .. } => {
                 "install bubblewrap (apt install bubblewrap), or use Linux 6.2 or newer with Landlock"
             }
@@ -130,6 +141,9 @@ pub fn detect(wanted: Wanted, root: &Path, private: &[PathBuf]) -> Result<Found,
     check_root(root, private)?;
     if let Some(owner) = helper::foreign_owner(root) {
         return Err(NoJail::ForeignRoot { root: root.to_owned(), owner });
+    }
+    if ON_MACOS {
+        return seatbelt(wanted);
     }
     if !helper::lists_children() {
         return Err(NoJail::Uncounted);
@@ -159,6 +173,22 @@ pub fn check_root(root: &Path, private: &[PathBuf]) -> Result<(), NoJail> {
         Some(inside) => Err(NoJail::RootTooWide { root: root.to_owned(), inside: inside.clone() }),
         None => Ok(()),
     }
+}
+
+/// Seatbelt, if it can confine a program. Memory and processes are not counted there.
+fn seatbelt(wanted: Wanted) -> Result<Found, NoJail> {
+    match wanted {
+        Wanted::Auto => {}
+        Wanted::Bubblewrap | Wanted::Landlock | Wanted::Off => return Err(NoJail::NotOnThisSystem),
+    }
+    let tried = Command::new(SEATBELT).args(["-p", "(version 1)(allow default)", "/usr/bin/true"]).output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        return Err(NoJail::NotOnThisSystem);
+    }
+    let weaknesses = vec![
+        "Seatbelt is untested, and on macOS nobody counts the memory and the processes of a command".to_owned(),
+    ];
+    Ok(Found { mechanism: Mechanism::Seatbelt(SEATBELT.into()), outside: Outside::Mounted, weaknesses })
 }
 
 /// Bubblewrap, if it can make the namespaces a jail is made of.

@@ -7,6 +7,7 @@ mod bubblewrap;
 mod landlock;
 mod mounts;
 mod scratch;
+mod seatbelt;
 mod seccomp;
 mod supervisor;
 #[expect(unsafe_code, reason = "the kernel's own calls; each block says why it is sound")]
@@ -209,13 +210,14 @@ fn start(
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no program"));
     };
     // Before the fork: the supervisor removes the folders that this makes.
-    let bubblewrap = match &order.mechanism {
+    let wrapped = match &order.mechanism {
         Mechanism::Bubblewrap(program) => Some(in_bubblewrap(program, order, argv, scratch, masks)?),
         Mechanism::Landlock(_) if masks.is_empty() => None,
         Mechanism::Landlock(_) => {
             drop(scratch.cover(masks)?);
             None
         }
+        Mechanism::Seatbelt(program) => Some(in_seatbelt(program, order, argv, scratch, masks)),
     };
     match sys::fork()? {
         sys::Fork::Child => {
@@ -224,7 +226,7 @@ fn start(
                 sys::lead_group(0)?;
                 // Not of the supervisor, which must outlive a command that sleeps longer than it may compute.
                 limit(&order.limits)?;
-                match bubblewrap {
+                match wrapped {
                     Some(command) => kept_apart(order, command),
                     None => locked_in(errand, words, scratch, masks),
                 }
@@ -341,13 +343,30 @@ fn in_bubblewrap(
     Ok(command)
 }
 
+/// The command inside Seatbelt.
+fn in_seatbelt(
+    seatbelt: &Path,
+    order: &Order,
+    argv: &[OsString],
+    scratch: &Scratch,
+    masks: &Masks,
+) -> Command {
+    let mut command = Command::new(seatbelt);
+    command.arg("-p").arg(seatbelt::profile(order, scratch.temporary(), masks)).args(argv);
+    command.current_dir(&order.cwd).env("TMPDIR", scratch.temporary()).env_remove(WORD);
+    for name in &order.unset {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// With the network of the machine come the sockets on it that are no files; they stay out of the command's reach.
 fn kept_apart(order: &Order, command: Command) -> io::Result<Command> {
     match (&order.mechanism, order.permissions.network) {
         (Mechanism::Bubblewrap(program), Network::Allowed) if landlock::keeps_names(program) => {
             landlock::keep_names()?;
         }
-        (Mechanism::Bubblewrap(_) | Mechanism::Landlock(_), _) => {}
+        (Mechanism::Bubblewrap(_) | Mechanism::Landlock(_) | Mechanism::Seatbelt(_), _) => {}
     }
     Ok(command)
 }
