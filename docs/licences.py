@@ -20,7 +20,7 @@ def cargo(*args: str) -> str:
 def shipped() -> set[str]:
     """Ids of the packages that are linked into the binary on Linux: no build scripts' and no tests' own."""
     tree = cargo(
-        "tree", "--package", "gimlet-cli", "--edges", "normal", "--prefix", "none", "--locked",
+        "tree", "--package", "gimlet-agent", "--edges", "normal", "--prefix", "none", "--locked",
         "--target", "x86_64-unknown-linux-gnu", "--format", "{p}",
     )
     return {" ".join(line.split()[:2]) for line in tree.splitlines() if line}

@@ -190,7 +190,7 @@ fn what_pages_show_is_what_happens() {
         let differs = page.lines().zip(now.lines()).enumerate().find(|(_, (told, now))| told != now);
         assert!(
             page == now,
-            "{} is out of date: UPDATE_GUIDE=1 cargo test -p gimlet-cli --test cli guide\n{differs:?}\n{now}",
+            "{} is out of date: UPDATE_GUIDE=1 cargo test -p gimlet-agent --test cli guide\n{differs:?}\n{now}",
             path.display()
         );
     }
