@@ -186,7 +186,8 @@ fn seatbelt(wanted: Wanted) -> Result<Found, NoJail> {
         return Err(NoJail::NotOnThisSystem);
     }
     let weaknesses = vec![
-        "Seatbelt is untested, and on macOS nobody counts the memory and the processes of a command".to_owned(),
+        "Seatbelt is untested, and on macOS nobody counts the memory and the processes of a command"
+            .to_owned(),
     ];
     Ok(Found { mechanism: Mechanism::Seatbelt(SEATBELT.into()), outside: Outside::Mounted, weaknesses })
 }
