@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gimlet::Ending;
 use gimlet::approval::{ApprovalRequest, Decision, Scope};
@@ -19,6 +19,9 @@ use crate::keys::{Key, Keys, Mode, discard_pending};
 use crate::patch_editor;
 use crate::show::{JsonLines, Live, Prose, Screen, Show, Talk, Telling, Volume, Warnings, Words, question};
 use crate::style::{BOLD, DIM};
+
+/// A task that took longer is worth a bell at its end.
+const LONG: Duration = Duration::from_secs(10);
 
 /// Whether what is typed while a task runs is meant for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub(crate) struct Front {
     is_attended: bool,
     /// Who answers questions.
     answers: Answers,
+    /// Whether the person is told by bell that something waits for them.
+    notifies: bool,
     /// Shows the run that is under way, on a terminal.
     live: Option<Arc<Live>>,
     /// Keeps what is typed off the screen; set back when this ends.
@@ -68,8 +73,9 @@ impl Front {
         Front::with(options.json, telling, typing)
     }
 
-    /// Whether warnings are shown or only counted, once the settings are known.
+    /// What the settings say of warnings and of the bell, once they are known.
     pub(crate) fn tell_warnings(&mut self, settings: &Settings) {
+        self.notifies = settings.notify.value && self.is_attended;
         let said = if settings.suppress_warnings.value { Warnings::Counted } else { Warnings::Shown };
         match &mut self.style {
             Style::Told(telling) | Style::Live(telling, _) => telling.warnings = said,
@@ -111,6 +117,7 @@ impl Front {
             typing,
             is_attended: input && talk,
             answers: Answers::Person,
+            notifies: false,
             live: None,
             _mode: match style {
                 Style::Live(..) => Mode::silent(),
@@ -176,6 +183,7 @@ impl Front {
             (Typing::Steers, false) | (Typing::Ignored, _) => None,
         };
         let mut open: Option<Question> = None;
+        let begun = Instant::now();
         let work = turn.ended();
         tokio::pin!(work);
         loop {
@@ -187,6 +195,9 @@ impl Front {
                         shown.show(&event);
                     }
                     self.screen.rest();
+                    if begun.elapsed() > LONG {
+                        self.ring("gimlet: the task is done");
+                    }
                     if open.is_some() {
                         // The cursor stands behind a question that needs no answer any more.
                         self.screen.line("");
@@ -204,6 +215,7 @@ impl Front {
                                 keys = Keys::listen();
                             }
                             open = Some(Question::ask(request, Instant::now()));
+                            self.ring("gimlet: a question waits");
                         }
                     }
                 }
@@ -265,6 +277,14 @@ impl Front {
                 ending = &mut work => return ending,
                 () = cancel.cancelled(), if !session.is_cancelled() => session.cancel(),
             }
+        }
+    }
+
+    /// Tells a person who looks elsewhere that something waits for them.
+    fn ring(&self, words: &'static str) {
+        if self.notifies {
+            // A terminal that went away needs no bell.
+            let _ = crate::out::notify(words);
         }
     }
 

@@ -96,6 +96,9 @@ keys! {
         "Least severe diagnostics on standard error: TRACE, DEBUG, INFO, WARNING, ERROR or OFF.";
     SUPPRESS_WARNINGS: "SUPPRESS_WARNINGS", "suppress_warnings", None, "true", "",
         "Hide a run's warnings on standard error; its log always has them.";
+    TERMINAL_NOTIFY: "TERMINAL_NOTIFY", "terminal.notify", None, "false", "",
+        "Ring the bell and send a notification when a question waits, or a task of more than ten seconds is done.";
+    TERMINAL_VI: "TERMINAL_VI", "terminal.vi", None, "false", "", "Edit lines of a session with the keys of vi.";
 }
 
 /// The key most like a misspelt name, if any is like it at all.

@@ -108,6 +108,10 @@ pub struct Settings {
     pub log_level: Setting<LogLevel>,
     /// Whether warnings of a run are only counted.
     pub suppress_warnings: Setting<bool>,
+    /// Whether a person is told by bell and notification that something waits for them.
+    pub notify: Setting<bool>,
+    /// Whether lines are edited with the keys of vi.
+    pub vi: Setting<bool>,
     /// What the user should know: keys in files where they are not used, and the like.
     pub warnings: Vec<String>,
     layers: Layers,
@@ -200,6 +204,8 @@ impl Settings {
             sandbox: flags.sandbox,
             log_level: layers.get(&key::LOG_LEVEL, None, LogLevel::Info)?,
             suppress_warnings: layers.get(&key::SUPPRESS_WARNINGS, None, true)?,
+            notify: layers.get(&key::TERMINAL_NOTIFY, None, false)?,
+            vi: layers.get(&key::TERMINAL_VI, None, false)?,
             warnings,
             layers,
             trust,

@@ -67,6 +67,34 @@ pub fn erase(characters: usize) -> io::Result<()> {
     stderr.flush()
 }
 
+/// Puts a text into the clipboard of the terminal, as far as the terminal allows that (OSC 52).
+pub fn copy(text: &str) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "\u{1b}]52;c;{}\u{7}", base64(text.as_bytes()))?;
+    stderr.flush()
+}
+
+/// Rings the terminal's bell and shows a notification where the terminal knows how (OSC 9). The words are our own.
+pub fn notify(words: &'static str) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "\u{1b}]9;{words}\u{7}\u{7}")?;
+    stderr.flush()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for part in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(part.get(at).copied().unwrap_or_default());
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) & 63;
+            text.push(if digit <= part.len() { char::from(DIGITS[value as usize]) } else { '=' });
+        }
+    }
+    text
+}
+
 /// Whether standard output is a terminal.
 pub fn answers_on_terminal() -> bool {
     io::stdout().is_terminal()
@@ -166,6 +194,12 @@ mod tests {
         assert_eq!(visible(&ours), ours);
         assert_eq!(visible("\u{1b}[8mx\u{1b}[2Jy\u{1b}]52;c;eA==\u{7}\r"), "␛[8mx␛[2Jy␛]52;c;eA==␇␍");
         assert_eq!(visible("\u{1b}[40m\u{1b}"), "␛[40m␛");
+    }
+
+    #[test]
+    fn base64_is_padded() {
+        let told = ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes()));
+        assert_eq!(told, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
     }
 
     #[test]

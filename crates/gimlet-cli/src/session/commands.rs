@@ -4,7 +4,8 @@ use std::io::Write;
 
 use anyhow::Context;
 use gimlet::approval::{Decision, Scope};
-use gimlet::event::ActionFormat;
+use gimlet::event::{ActionFormat, EventKind};
+use gimlet::message::Message;
 use gimlet::state::State;
 use gimlet_runtime::parts::tools::git::Git;
 use gimlet_runtime::parts::tools::git_diff;
@@ -20,7 +21,7 @@ use super::{Interactive, Next};
 use crate::commands::export::document;
 use crate::commands::undo::line;
 use crate::exit::UsageError;
-use crate::show::{clip, diff, plan, question};
+use crate::show::{clip, counted, diff, plan, question};
 use crate::style::{BOLD, DIM, NAME};
 
 impl Interactive {
@@ -42,6 +43,8 @@ impl Interactive {
             Slash::Compact => self.compact().await?,
             Slash::State => self.state().await?,
             Slash::Cost => self.cost().await?,
+            Slash::Context => self.context().await?,
+            Slash::Copy => self.copy().await?,
             Slash::Save => self.save(rest).await?,
             Slash::Clear => self.clear().await?,
             Slash::Quit => return Ok(Next::End),
@@ -56,7 +59,8 @@ impl Interactive {
             self.say(&format!("{NAME}{name}{NAME:#} {DIM}{rest}{DIM:#}{:pad$}  {about}", ""))?;
         }
         self.say(&format!(
-            "{DIM}@path or @path:10-20 attaches a file or lines of it. Alt-Enter, or \\ at the end of a line, begins\n\
+            "{DIM}!command runs a command of yours, and the model reads what it printed with your next task. @path or\n\
+             @path:10-20 attaches a file or lines of it. Alt-Enter, or \\ at the end of a line, begins\n\
              a new one. What you type while a task runs reaches the model at its next step. Ctrl-C stops a task.{DIM:#}"
         ))
     }
@@ -215,6 +219,59 @@ impl Interactive {
             usage.input,
             usage.output,
             state.seconds(jiff::Timestamp::now())
+        ))
+    }
+
+    /// Tells what fills the model's window, as far as that can be told without asking the server.
+    async fn context(&self) -> anyhow::Result<()> {
+        let state = State::fold(&self.session.stored_events().await?, &Default::default());
+        let tokens = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX) * 10 / 33;
+        let mut parts = [("instructions", 0), ("you and the project", 0), ("the model", 0), ("results", 0)];
+        for (at, message) in state.messages.iter().enumerate() {
+            let part = match message.as_ref() {
+                Message::System { .. } => 0,
+                Message::User { .. } if state.observations.contains_key(&at) => 3,
+                Message::User { .. } => 1,
+                Message::Assistant { .. } => 2,
+                Message::Tool { .. } => 3,
+            };
+            parts[part].1 += gimlet::context::bytes(message);
+        }
+        let specs = self.session.tools();
+        let described: usize = match state.is_native() {
+            true => specs.iter().map(|spec| spec.description.len() + spec.input.to_string().len()).sum(),
+            false => 0,
+        };
+        let all = tokens(parts.iter().map(|(_, bytes)| bytes).sum::<usize>() + described);
+        let window = match self.session.window() {
+            Some(window) => format!("of {window} tokens ({} %)", all * 100 / u64::from(window.max(1))),
+            None => "tokens; the model's window is not known".to_owned(),
+        };
+        self.say(&format!("about {all} {window}"))?;
+        let rows = parts.into_iter().chain([("descriptions of tools", described)]);
+        for (name, bytes) in rows.filter(|(_, bytes)| *bytes > 0) {
+            self.say(&format!("  {:>7}  {name}", tokens(bytes)))?;
+        }
+        match state.measured {
+            Some(measured) => {
+                self.say(&format!("{DIM}the server counted {} for the last request{DIM:#}", measured.tokens))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Puts the last answer into the clipboard.
+    async fn copy(&self) -> anyhow::Result<()> {
+        let events = self.session.stored_events().await?;
+        let answer = events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::RunFinished(finished) if !finished.answer.is_empty() => Some(finished.answer.as_str()),
+            _ => None,
+        });
+        let Some(answer) = answer else { return Err(UsageError::new("there is no answer yet").into()) };
+        crate::out::copy(answer)?;
+        self.say(&format!(
+            "{DIM}{} sent to the terminal's clipboard{DIM:#}",
+            counted(answer.chars().count() as u64, "character")
         ))
     }
 

@@ -1,21 +1,26 @@
 //! What Tab offers: commands at the beginning of a line, models behind `/model`, files behind `@`.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reedline::{Completer, CompletionResult, Span, Suggestion};
+
+use gimlet_runtime::parts::tools::{Root, list_files};
 
 use super::slash::ALL;
 
 /// Most files that are offered at once.
 const MOST: usize = 200;
 
+/// Most files that are offered because they are similar to what was typed.
+const MOST_SIMILAR: usize = 20;
+
 /// Models that can be named, once the server has told them.
 pub(super) type Models = Arc<Mutex<Vec<String>>>;
 
 /// Completes what is typed.
 pub(super) struct Words {
-    pub(super) root: PathBuf,
+    pub(super) root: Root,
     pub(super) models: Models,
 }
 
@@ -36,7 +41,9 @@ impl Words {
         let word = &before[start..];
         let span = Span::new(start, before.len());
         if let Some(path) = word.strip_prefix('@') {
-            return files(&self.root, path)
+            let begun = files(self.root.path(), path);
+            let found = if begun.is_empty() { similar(&self.root, path) } else { begun };
+            return found
                 .into_iter()
                 .map(|file| Suggestion {
                     append_whitespace: !file.ends_with('/'),
@@ -93,6 +100,33 @@ fn files(root: &Path, typed: &str) -> Vec<String> {
     found
 }
 
+/// Files of the project that hold what was typed somewhere in their path, letter by letter; the closest first.
+fn similar(root: &Root, typed: &str) -> Vec<String> {
+    if typed.is_empty() || typed.contains("..") {
+        return Vec::new();
+    }
+    let all = list_files::all(root).unwrap_or_default();
+    let mut found: Vec<(usize, String)> = all
+        .iter()
+        .filter_map(|path| path.to_str())
+        .filter_map(|path| Some((distance(path, typed)?, path.to_owned())))
+        .collect();
+    found.sort();
+    found.truncate(MOST_SIMILAR);
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// How far apart the typed letters are in a path, seen from its end, where names are; none where one is missing.
+fn distance(path: &str, typed: &str) -> Option<usize> {
+    let lower = |c: char| c.to_ascii_lowercase();
+    let mut letters = path.chars().rev().map(lower);
+    let mut gaps = 0;
+    for wanted in typed.chars().rev().map(lower) {
+        gaps += letters.position(|letter| letter == wanted)?;
+    }
+    Some(gaps + path.len() / 8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,8 +142,10 @@ mod tests {
         std::fs::write(folder.path().join("src/main.rs"), "").unwrap();
         std::fs::write(folder.path().join("setup.py"), "").unwrap();
         let models = Arc::new(Mutex::new(vec!["ollama_chat/qwen3:8b".to_owned()]));
-        let words = Words { root: folder.path().into(), models };
-        assert_eq!(offered(&words, "/co"), ["/compact", "/cost"]);
+        let words = Words { root: Root::open(folder.path()).unwrap(), models };
+        assert_eq!(offered(&words, "/co"), ["/compact", "/cost", "/context", "/copy"]);
+        assert_eq!(offered(&words, "look at @mnrs"), ["@src/main.rs"]);
+        assert!(offered(&words, "look at @xyz").is_empty());
         assert_eq!(offered(&words, "look at @s"), ["@setup.py", "@src/"]);
         assert_eq!(offered(&words, "look at @src/"), ["@src/main.rs"]);
         assert_eq!(offered(&words, "look at @src/.h"), ["@src/.hidden/"]);

@@ -1,17 +1,18 @@
 //! The line that is typed into: history, several lines, completion.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reedline::{
     Color, ColumnarMenu, EditCommand, Emacs, FileBackedHistory, Highlighter, KeyCode, KeyModifiers,
     MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal,
-    StyledText, ValidationResult, Validator, default_emacs_keybindings,
+    StyledText, ValidationResult, Validator, Vi, default_emacs_keybindings, default_vi_insert_keybindings,
+    default_vi_normal_keybindings, default_vi_visual_keybindings,
 };
 
 use gimlet_runtime::options::{ApproveMode, Choice};
+use gimlet_runtime::parts::tools::Root;
 
 use super::complete::{Models, Words};
 use crate::app;
@@ -45,9 +46,9 @@ pub(super) struct Editor {
 
 impl Editor {
     /// An editor that completes files of this folder and these models.
-    pub(super) fn new(root: PathBuf, models: Models) -> Self {
+    pub(super) fn new(root: Root, models: Models, vi: bool) -> Self {
         let colour = crate::out::is_coloured();
-        let mut keys = default_emacs_keybindings();
+        let mut keys = if vi { default_vi_insert_keybindings() } else { default_emacs_keybindings() };
         let complete =
             ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext]);
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
@@ -64,7 +65,12 @@ impl Editor {
             .with_completer(Box::new(Words { root, models }))
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
             .with_quick_completions(true)
-            .with_edit_mode(Box::new(Emacs::new(keys)))
+            .with_edit_mode(match vi {
+                true => {
+                    Box::new(Vi::new(keys, default_vi_normal_keybindings(), default_vi_visual_keybindings()))
+                }
+                false => Box::new(Emacs::new(keys)),
+            })
             .with_highlighter(Box::new(Marks { typed: typed.clone() }))
             .with_validator(Box::new(Continued))
             .with_history_exclusion_prefix(Some(" ".into()))

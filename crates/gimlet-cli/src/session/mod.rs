@@ -4,6 +4,7 @@
 mod commands;
 mod complete;
 mod editor;
+mod shell;
 mod slash;
 
 use std::io::Write;
@@ -53,7 +54,7 @@ impl Interactive {
         front.tell_warnings(session.settings());
         Ok(Interactive {
             front,
-            editor: Editor::new(session.project().path().to_owned(), models),
+            editor: Editor::new(session.project().root().clone(), models, session.settings().vi.value),
             interrupts: Interrupts::listen()?,
             behind: Vec::new(),
             session,
@@ -133,6 +134,7 @@ impl Interactive {
             Line::Unknown(word) => {
                 Err(UsageError::new(format!("there is no command {word}")).hint("see /help").into())
             }
+            Line::Shell(command) => self.shell(command).await.map(|()| Next::Prompt),
             Line::Task(task) => self.task(task).await,
         };
         // What goes wrong in a session is told, and the session goes on.

@@ -16,6 +16,8 @@ pub(super) enum Slash {
     Compact,
     State,
     Cost,
+    Context,
+    Copy,
     Save,
     Clear,
     Quit,
@@ -41,7 +43,10 @@ pub(super) const ALL: &[(&str, Slash, &str, &str)] = &[
     ("/compact", Slash::Compact, "", "let old results give way and sum old steps up, to make room"),
     ("/state", Slash::State, "", "where the conversation stands"),
     ("/cost", Slash::Cost, "", "steps, tokens and seconds so far"),
-    ("/save", Slash::Save, "[FILE]", "write the conversation as Markdown"),
+    ("/context", Slash::Context, "", "what fills the model's window"),
+    ("/copy", Slash::Copy, "", "put the last answer into the clipboard, where the terminal allows it"),
+    ("/save", Slash::Save, "[FILE]", "write the conversation as Markdown; so does /export"),
+    ("/export", Slash::Save, "[FILE]", "the same as /save"),
     ("/clear", Slash::Clear, "", "begin a new conversation"),
     ("/quit", Slash::Quit, "", "end; so do quit, exit, q and Ctrl-D"),
 ];
@@ -57,6 +62,8 @@ pub(super) enum Line<'a> {
     Command(Slash, &'a str),
     /// Looks like a command and is none.
     Unknown(&'a str),
+    /// A command of the person's own.
+    Shell(&'a str),
     /// Something to say to the model.
     Task(&'a str),
 }
@@ -68,6 +75,9 @@ pub(super) fn read(line: &str) -> Line<'_> {
         "" => return Line::Empty,
         "quit" | "exit" | "q" => return Line::Quit,
         _ => {}
+    }
+    if let Some(command) = line.strip_prefix('!').map(str::trim).filter(|command| !command.is_empty()) {
+        return Line::Shell(command);
     }
     // A path such as /etc/hosts begins with a slash, too.
     let word = line.split_whitespace().next().unwrap_or_default();
@@ -93,6 +103,8 @@ mod tests {
         assert_eq!(read("/deny use rg "), Line::Command(Slash::Deny, "use rg"));
         assert_eq!(read("/nope"), Line::Unknown("/nope"));
         assert_eq!(read("/etc/hosts is wrong"), Line::Task("/etc/hosts is wrong"));
+        assert_eq!(read("! git status"), Line::Shell("git status"));
+        assert_eq!(read("!"), Line::Task("!"));
         assert_eq!(read("quit smoking"), Line::Task("quit smoking"));
     }
 }

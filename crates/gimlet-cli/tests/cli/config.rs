@@ -68,6 +68,8 @@ const KEYS: &[Case] = &[
     ),
     ("LOG_LEVEL", "log_level", None, ["", "'ERROR'", "'WARNING'", "'INFO'", "'OFF'"]),
     ("SUPPRESS_WARNINGS", "suppress_warnings", None, ["", "false", "true", "false", "true"]),
+    ("TERMINAL_NOTIFY", "terminal.notify", None, ["", "true", "false", "true", "false"]),
+    ("TERMINAL_VI", "terminal.vi", None, ["", "true", "false", "true", "false"]),
 ];
 
 const SOURCES: [&str; 5] = ["flag", "environment", ".env", "project", "user"];

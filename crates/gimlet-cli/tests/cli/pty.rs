@@ -29,6 +29,8 @@ pub(crate) struct Pty {
     child: Box<dyn Child + Send + Sync>,
     writer: Arc<Mutex<Box<dyn Write + Send>>>,
     screen: Arc<Mutex<vt100::Parser>>,
+    /// Every byte that the program wrote.
+    written: Arc<Mutex<Vec<u8>>>,
     /// Keeps the terminal open.
     _master: Box<dyn MasterPty + Send>,
 }
@@ -69,11 +71,13 @@ impl Pty {
             0,
         )));
         let mut reader = pair.master.try_clone_reader().unwrap();
-        let (shown, answers) = (screen.clone(), writer.clone());
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let (shown, answers, all) = (screen.clone(), writer.clone(), written.clone());
         // Ends when the program has closed its side.
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                all.lock().unwrap().extend_from_slice(&bytes[..count]);
                 let position = {
                     let mut screen = shown.lock().unwrap();
                     screen.process(&bytes[..count]);
@@ -86,7 +90,7 @@ impl Pty {
                 }
             }
         });
-        Pty { child, writer, screen, _master: pair.master }
+        Pty { child, writer, screen, written, _master: pair.master }
     }
 
     /// Presses keys.
@@ -101,6 +105,16 @@ impl Pty {
         self.press(line);
         self.wait_for(line.rsplit('\n').next().unwrap());
         self.press("\r");
+    }
+
+    /// Everything that the program wrote, as it wrote it.
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+    }
+
+    /// Where the cursor is: its row and its column.
+    pub(crate) fn cursor(&self) -> (u16, u16) {
+        self.screen.lock().unwrap().screen().cursor_position()
     }
 
     /// What the terminal shows.

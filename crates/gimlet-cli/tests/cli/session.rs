@@ -609,3 +609,92 @@ fn an_answer_is_shown_line_by_line_and_a_call_written_as_text_is_not() {
     assert!(!shown.contains("arguments") && !shown.contains("```"), "{shown}");
     assert_eq!(shown.matches("def add").count(), 1, "nothing is shown twice: {shown}");
 }
+
+#[test]
+fn a_command_of_the_persons_own_goes_through_policy_and_jail_and_the_model_reads_it() {
+    let project = Project::new();
+    let script = r#"
+    [[reply]]
+    expect = ["I ran `grep return calc.py` (exit 0)", "return a - b", "what does it do?"]
+    text = "It subtracts."
+    "#;
+    let mut pty = session(&project, script, &[]);
+    pty.enter("!grep return calc.py");
+    pty.wait_for("    return a - b");
+    pty.wait_for_prompt();
+    pty.enter("!rm -rf /");
+    pty.wait_for("no approval can allow it");
+    pty.wait_for_prompt();
+    pty.enter("!sh -c 'touch owned'");
+    pty.wait_for("[q]uit");
+    pty.press("n");
+    pty.wait_for("instead?");
+    pty.press("\r");
+    pty.wait_for("refused this");
+    pty.wait_for_prompt();
+    assert!(!project.repo.path().join("owned").exists());
+    pty.enter("what does it do?");
+    pty.wait_for("It subtracts.");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn context_is_told_and_the_answer_is_copied() {
+    let project = Project::new();
+    let script = r#"
+    order = "turns"
+    [[reply]]
+    usage = { input = 1234, output = 5 }
+    calls = [{ name = "read_file", args = { path = "calc.py" } }]
+    [[reply]]
+    text = "foob"
+    "#;
+    let mut pty = session(&project, script, &[]);
+    pty.enter("/copy");
+    pty.wait_for("there is no answer yet");
+    pty.wait_for_prompt();
+    pty.enter("what is wrong?");
+    pty.wait_for("2 steps");
+    pty.wait_for_prompt();
+    pty.enter("/context");
+    pty.wait_for("the server counted 1234 for the last request");
+    pty.wait_for_prompt();
+    for part in ["instructions", "you and the project", "the model", "results", "window is not known"] {
+        assert!(pty.shown().contains(part), "{part}: {}", pty.shown());
+    }
+    pty.enter("/copy");
+    pty.wait_for("4 characters sent");
+    assert!(pty.written().contains("\u{1b}]52;c;Zm9vYg==\u{7}"));
+    pty.wait_for_prompt();
+    pty.enter("/export out.md");
+    pty.wait_for("written to out.md");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+}
+
+#[test]
+fn a_question_rings_where_the_person_wants_it_and_lines_take_the_keys_of_vi() {
+    let project = Project::new();
+    project.config("[terminal]\nnotify = true\nvi = true\n");
+    let script = patching(&project, "[[reply]]\ntext = \"Fixed.\"\n");
+    let mut pty = session(&project, &script, &[]);
+    // Typed, left, and taken back letter by letter with `x`.
+    pty.press("fix itzz");
+    pty.wait_for("fix itzz");
+    let before = pty.cursor();
+    pty.press("\u{1b}");
+    pty.wait_until("the cursor on the last letter", |_| pty.cursor() != before);
+    pty.press("xx");
+    pty.wait_until("the line without its end", |shown| shown.trim_end().ends_with("› fix it"));
+    pty.press("\r");
+    pty.wait_for("[q]uit");
+    assert!(pty.written().contains("\u{1b}]9;gimlet: a question waits\u{7}"));
+    pty.press("q");
+    pty.wait_for("stopped;");
+    pty.wait_for_prompt();
+    pty.press(CTRL_D);
+    assert_eq!(pty.end(), 0);
+}
