@@ -152,9 +152,10 @@ class Agent:
         timeout: seconds the run may take
         temperature: randomness of the replies
         plan: True to begin with a plan, a number to plan again after so many steps
-        executor: where its code runs: `python` or `docker`
+        executor: where its code runs: `python`, `venv` (your CPython with its packages, jailed) or `docker`
         imports: modules its code may import beside the usual ones; `-name` takes one away
-        approve: answers what the guard asks: a function, `"all"` or `"never"`; without it the run is suspended
+        approve: answers what the guard asks: a function, or a mode such as `"edits"`, `"all"` or `"never"`; without it the
+            run is suspended
         checks: functions of answer and run that judge the answer; a text says what is missing
         root: the project's folder; the working directory otherwise
         api_base: address of the model server

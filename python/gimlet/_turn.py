@@ -6,8 +6,6 @@ belongs to that thread, such as a database connection or the input of a notebook
 
 from __future__ import annotations
 
-import contextvars
-import inspect
 from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Generic, Iterator, TypeVar
 
 from ._result import Ask, Check, Event, Result
@@ -152,7 +150,7 @@ def _problem(check: Any, value: Any) -> str | None:
     if value:
         return None
     name = getattr(check, "__name__", "check")
-    words = (inspect.getdoc(check) or "").strip() if name != "<lambda>" else ""
+    words = (getattr(check, "__doc__", None) or "").strip() if name != "<lambda>" else ""
     return words or f"the answer does not pass the check `{name}`"
 
 
@@ -219,7 +217,7 @@ class Stream(Generic[T]):
         turn = self._turn
         try:
             value = turn.work_of(message)()
-            if inspect.isawaitable(value):
+            if hasattr(value, "__await__"):
                 value = _run_awaitable(value)
             turn.answer(message, value)
         except KeyboardInterrupt:
@@ -288,6 +286,7 @@ def _run_awaitable(value: Awaitable[Any]) -> Any:
     except RuntimeError:
         return asyncio.run(wait())
     import concurrent.futures
+    import contextvars
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         return pool.submit(contextvars.copy_context().run, asyncio.run, wait()).result()
@@ -356,8 +355,8 @@ class AsyncStream(Generic[T]):
         try:
             work = turn.work_of(message)
             function = turn.plan.function_of(message.method, message.params)
-            value = work() if inspect.iscoroutinefunction(function) else await asyncio.to_thread(work)
-            if inspect.isawaitable(value):
+            value = work() if _is_async(function) else await asyncio.to_thread(work)
+            if hasattr(value, "__await__"):
                 value = await value
             turn.answer(message, value)
         except asyncio.CancelledError:
@@ -397,3 +396,9 @@ class AsyncStream(Generic[T]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _is_async(function: Any) -> bool:
+    import inspect
+
+    return inspect.iscoroutinefunction(function)

@@ -10,7 +10,6 @@ import atexit
 import collections
 import json
 import os
-import shutil
 import sys
 import threading
 import weakref
@@ -62,6 +61,7 @@ def find_program() -> str:
     named = os.environ.get("GIMLET_BIN")
     if named:
         return named
+    import shutil
     import sysconfig
 
     schemes = [sysconfig.get_path("scripts")]

@@ -611,3 +611,87 @@ fn python_of_a_program_runs_in_the_sandbox_with_its_functions() {
     client.call("_gimlet/python/close", json!({ "id": id })).unwrap();
     assert!(client.call("_gimlet/python/run", json!({ "id": id, "code": "1" })).is_err());
 }
+
+/// What the Python SDK of the protocol and this program said to each other, without requests for files and without what
+/// differs from run to run.
+const SDK: &str = include_str!("tapes/acp_sdk.jsonl");
+
+#[test]
+fn a_recorded_conversation_goes_the_same_way_again() {
+    let project = Project::new().ungated();
+    project.config("[gate]\nenabled = false\n[agents.editor]\ndescription = \"edits\"\ntools = [\"read_file\", \"edit_file\"]\n");
+    let model = project.script(
+        r#"
+order = "turns"
+[[reply]]
+thinking = "I look first."
+calls = [{ name = "read_file", args = { path = "calc.py" } }]
+[[reply]]
+calls = [{ name = "edit_file", args = { path = "calc.py", old_text = "return a - b", new_text = "return a + b" } }]
+[[reply]]
+text = "It adds now."
+[[reply]]
+text = "Yes."
+"#,
+    );
+    let root = project.repo.path().canonicalize().unwrap().display().to_string();
+    let start = || {
+        let mut client = Client::start(&project, &["--model", &model, "--agent", "editor"]);
+        let unsaved = "# unsaved\ndef add(a, b):\n    return a - b\n".to_owned();
+        client.buffer = Some((format!("{root}/calc.py"), unsaved));
+        client
+    };
+    let mut client = start();
+    let mut session = String::from("SESSION");
+    let mut asked = Value::Null;
+    for line in SDK.lines() {
+        let line = line.replace("SESSION", &session).replace("ROOT", &root);
+        let mut entry: Value = serde_json::from_str(&line).unwrap();
+        let mut message = entry["message"].take();
+        if message == "leaves" {
+            std::mem::replace(&mut client, start()).leave();
+        } else if entry["from"] == "client" {
+            if message.get("method").is_none() {
+                message["id"] = asked.take();
+            }
+            client.send(&message);
+        } else {
+            let said = loop {
+                let said = client.take();
+                if !said["method"].as_str().is_some_and(|method| method.starts_with("fs/")) {
+                    break said;
+                }
+            };
+            if said.get("method").is_some() {
+                asked = said["id"].clone();
+            }
+            if let Some(begun) = said["result"]["sessionId"].as_str() {
+                session = begun.to_owned();
+                message["result"]["sessionId"] = json!(session);
+            }
+            assert_eq!(what_stays(said), message);
+        }
+    }
+}
+
+/// A message without what differs from run to run, and without lists that other tests look at.
+fn what_stays(message: Value) -> Value {
+    const LEFT_OUT: [&str; 7] =
+        ["_meta", "rawOutput", "updatedAt", "modes", "configOptions", "version", "availableCommands"];
+    fn without(value: Value) -> Value {
+        match value {
+            Value::Object(map) => map
+                .into_iter()
+                .filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()))
+                .map(|(name, value)| (name, without(value)))
+                .collect(),
+            Value::Array(items) => items.into_iter().map(without).collect(),
+            other => other,
+        }
+    }
+    let mut message = without(message);
+    if let Some(map) = message.as_object_mut().filter(|map| map.contains_key("method")) {
+        map.remove("id");
+    }
+    message
+}
