@@ -14,9 +14,12 @@ fn context(jail: Jail) -> Context {
 
 /// The lines of one section as expected verdict and command.
 fn section(title: &str) -> Vec<(&'static str, &'static str)> {
-    let mut lines = include_str!("security.txt").lines().skip_while(|line| *line != format!("## {title}"));
+    let tables = [include_str!("security.txt"), include_str!("variants.txt")];
+    let mut lines = tables.into_iter().flat_map(str::lines).skip_while(|line| *line != format!("## {title}"));
     assert!(lines.next().is_some(), "no section {title}");
-    let lines = lines.take_while(|line| !line.starts_with("## ")).filter(|line| !line.is_empty());
+    let lines = lines
+        .take_while(|line| !line.starts_with("## "))
+        .filter(|line| !line.is_empty() && !line.starts_with("# "));
     lines
         .filter_map(|line| line.split_once(' '))
         .map(|(verdict, command)| (verdict, command.trim()))
@@ -51,6 +54,7 @@ fn finding_03_secrets_are_not_read_through_commands_that_look() {
 #[test]
 fn finding_04_runner_options_ask() {
     check("Finding 4: options of test runners", 250);
+    check("Options of runners and linters", 400);
 }
 
 #[test]
@@ -59,7 +63,14 @@ fn finding_16_commands_that_change_something_ask() {
 }
 
 #[test]
+fn variants_of_every_class_ask_or_are_denied() {
+    check("Git, redirections, variables, wrappers and programs in programs", 700);
+    check("Denied in any spelling", 250);
+}
+
+#[test]
 fn everyday_commands_run_unasked_in_the_jail() {
+    check("Everyday looking", 200);
     check("Everyday commands", 80);
     check("What these must not let through", 80);
 }
@@ -76,6 +87,9 @@ fn without_a_jail_code_of_the_project_asks() {
         "go vet ./...",
         "mypy src",
         "make -n",
+        "cargo --version",
+        "yarn --version",
+        "mvn -v",
         "env",
     ] {
         assert!(matches!(policy.check(command, &context).verdict, Verdict::Ask(_)), "{command}");

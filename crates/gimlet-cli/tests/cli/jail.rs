@@ -25,16 +25,19 @@ pub(crate) struct Scene {
     pub(crate) user: Option<u32>,
 }
 
-/// Every mechanism as every user that can be tried here.
+/// Every mechanism that works here, as every user that can be tried. What does not work is not tried: an attack would run
+/// without a jail around it, or every test would tell the same.
 pub(crate) fn scenes() -> Vec<Scene> {
-    let tried =
-        Command::new("/usr/bin/bwrap").args(["--unshare-user", "--ro-bind", "/", "/", "true"]).output();
-    let has_bubblewrap = tried.is_ok_and(|tried| tried.status.success());
-    assert!(has_bubblewrap || std::env::var_os("CI").is_none(), "a working bubblewrap is needed on CI");
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let users = if is_root { vec![None, Some(NOBODY)] } else { vec![None] };
-    let jails = if has_bubblewrap { vec!["landlock", "bubblewrap"] } else { vec!["landlock"] };
-    jails.iter().flat_map(|jail| users.iter().map(|user| Scene::new(jail, *user))).collect()
+    let all =
+        ["landlock", "bubblewrap"].into_iter().flat_map(|jail| users.iter().map(move |user| (jail, *user)));
+    let scenes: Vec<Scene> =
+        all.map(|(jail, user)| Scene::new(jail, user)).filter(Scene::is_confined).collect();
+    // The machine of the checks is prepared for both, and an ordinary user may lack namespaces there.
+    let missing = is_root && std::env::var_os("CI").is_some() && scenes.len() < 4;
+    assert!(!missing, "on CI both jails must work, as root and as nobody");
+    scenes
 }
 
 impl Scene {
@@ -62,6 +65,12 @@ impl Scene {
             give(scene.folder.path(), user);
         }
         scene
+    }
+
+    /// Whether commands of this scene are confined by its mechanism, by what the program says of itself.
+    fn is_confined(&self) -> bool {
+        let output = self.gimlet(&["sandbox", "status"]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).contains(&format!("jailed by {}", self.jail))
     }
 
     /// Gives everything to the scene's user.

@@ -84,6 +84,7 @@ impl Judge<'_> {
             findings.extend(self.shell(by_user, args, io, traits));
         } else if matches!(lower.as_str(), "source" | ".") {
             findings.push(self.found(Structural::RunsScript, ""));
+            findings.extend(args.first().into_iter().flat_map(|word| self.secret_script(word)));
             let stdin = args.first().is_some_and(|word| is_stdin(&word.text));
             traits.runs_input |= stdin;
             for text in io.segment.filter(|_| stdin).map(super::printed).unwrap_or_default() {
@@ -156,7 +157,9 @@ impl Judge<'_> {
         let known = chosen.into_iter().chain(self.policy.rules_about(&folded)).find_map(|rule| {
             let kind = rule.operands.filter(|_| rule.verdict != Say::Deny)?;
             let rest = rule.after_subcommand(args)?;
-            rule.with.iter().all(|group| flags::has_any(group, rest)).then_some((rule, kind, rest))
+            let decides = chosen.is_some_and(|chosen| std::ptr::eq(chosen, rule));
+            let fits = decides || rule.with.iter().all(|group| flags::has_any(group, rest));
+            fits.then_some((rule, kind, rest))
         });
         let Some((rule, kind, rest)) = known else { return Vec::new() };
         let sorted = rule.sort(rest);
@@ -299,6 +302,7 @@ impl Judge<'_> {
                 });
                 let script = call.operands.first().filter(|word| !is_stdin(&word.text) && !call.reads_input);
                 if let Some(script) = script {
+                    findings.extend(self.secret_script(script));
                     if self.saved.iter().any(|saved| same_file(saved, &script.text)) {
                         findings.push(self.found(Structural::FetchToShell, &script.text));
                     }
@@ -325,9 +329,17 @@ impl Judge<'_> {
         findings
     }
 
+    /// A file that is run is read as well, and what cannot be understood in it ends up in error messages.
+    fn secret_script(&self, script: &Word) -> impl Iterator<Item = Finding> {
+        let found = self.place(script, super::places::Use::Read);
+        found.into_iter().filter(|finding| finding.rule == Structural::ReadsSecret.id())
+    }
+
     /// An interpreter other than a shell: whether its program comes from its input or a download.
     fn interpreter(&mut self, args: &[Word], io: &Io<'_>, traits: &mut Traits) -> Vec<Finding> {
         let mut findings = Vec::new();
+        let file = args.first().filter(|word| !word.text.starts_with('-'));
+        findings.extend(file.into_iter().flat_map(|word| self.secret_script(word)));
         let script = args.iter().find(|word| !word.text.starts_with('-') || word.text == "-");
         let has_code = args.iter().any(|word| {
             matches!(

@@ -69,12 +69,26 @@ fn printed_names(segment: &Segment, input: Vec<Word>) -> Vec<Word> {
     match basename(&program.text) {
         "find" | "gfind" => found_by(args),
         "ls" | "fd" | "fdfind" => listed(),
+        "git" if args.first().is_some_and(|word| word.text == "ls-files") => {
+            tracked(args.get(1..).unwrap_or_default()).unwrap_or_else(listed)
+        }
         "git" if has(&["--name-only", "ls-files"]) => listed(),
         "rg" | "grep" | "egrep" if has(&["-l", "-rl", "-lr", "--files", "--files-with-matches"]) => listed(),
         "sort" | "uniq" | "head" | "tail" if operands == 0 => input,
         "grep" | "egrep" if operands <= 1 && !has(&["-r", "-R", "-e", "-f"]) => input,
         _ => Vec::new(),
     }
+}
+
+/// What `git ls-files '*.py'` prints, where every operand is such a pattern: files of these kinds in any folder.
+fn tracked(args: &[Word]) -> Option<Vec<Word>> {
+    let pattern = |word: &Word| {
+        let plain = word.is_known() && word.text.starts_with("*.");
+        plain.then(|| Word { certainty: Certainty::Match, ..Word::literal(&format!("./{}", word.text)) })
+    };
+    let patterns: Vec<Word> =
+        args.iter().filter(|word| word.text != "--").map(pattern).collect::<Option<_>>()?;
+    (!patterns.is_empty()).then_some(patterns)
 }
 
 /// What `find` finds, as patterns below the places where it starts.

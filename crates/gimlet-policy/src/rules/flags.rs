@@ -243,10 +243,11 @@ pub(crate) fn has_any(group: &str, words: &[Word]) -> bool {
     options.into_iter().any(|word| {
         let text = word.text.as_str();
         group.split('|').any(|name| match name.strip_prefix("--") {
-            Some(long) => text
-                .strip_prefix("--")
-                .map(|given| given.split('=').next().unwrap_or_default())
-                .is_some_and(|given| !given.is_empty() && long.starts_with(&given.to_lowercase())),
+            Some(long) => {
+                text.strip_prefix("--").map(|given| given.split('=').next().unwrap_or_default()).is_some_and(
+                    |given| !given.is_empty() && long.to_lowercase().starts_with(&given.to_lowercase()),
+                )
+            }
             None if name.len() == 2 => {
                 text.starts_with('-') && !text.starts_with("--") && text[1..].contains(&name[1..])
             }
@@ -290,5 +291,6 @@ mod tests {
             assert!(has_any("-r|-R|--recursive", &words) && has_any("-f|--force", &words), "{text}");
         }
         assert!(!has_any("-f|--force", &words("-- -f")));
+        assert!(has_any("--noEmit", &words("--noEmit")) && has_any("--noEmit", &words("--noemit")));
     }
 }

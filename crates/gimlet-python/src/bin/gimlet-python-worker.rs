@@ -2,6 +2,7 @@
 //!
 //! `probe LAYER` builds one layer of the jail as a worker would, then tries what it forbids and prints what came of it:
 //! the tests' proof of each layer.
+#![expect(clippy::disallowed_methods, reason = "tests read what it prints")]
 
 use std::process::ExitCode;
 

@@ -49,6 +49,7 @@ pub fn main() -> ExitCode {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the parent reads messages here, not a terminal")]
 fn serve() -> io::Result<std::convert::Infallible> {
     jail::forget_descriptors();
     jail::allow_deep_stack(STACK);
@@ -141,6 +142,7 @@ fn expect<T>(result: PyResult<T>, vm: &VirtualMachine) -> T {
 }
 
 /// Ends the process with a last word on standard error.
+#[expect(clippy::disallowed_methods, reason = "the parent reads this")]
 fn fail(message: &str) -> ! {
     let _ = io::Write::write_all(&mut io::stderr(), format!("python worker: {message}\n").as_bytes());
     std::process::exit(70)

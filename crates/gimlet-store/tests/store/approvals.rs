@@ -165,6 +165,7 @@ fn taking_a_grant_back_takes_back_the_answer_it_came_from() {
     assert_eq!(approvals.pending().unwrap().len(), 1);
 }
 
+#[expect(clippy::disallowed_methods, reason = "another test reads it")]
 #[test]
 #[ignore = "run as another process by the test below"]
 fn child_takes_decisions() {

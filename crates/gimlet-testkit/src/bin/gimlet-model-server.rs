@@ -1,6 +1,7 @@
 //! Plays a script as a model server, for programs that are not tests of ours: it prints its address, then serves
 //! until it is ended.
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "it prints its own words, for scripts")]
 
 use std::fs::File;
 use std::io::{self, Write};

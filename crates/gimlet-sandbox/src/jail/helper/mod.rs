@@ -109,6 +109,7 @@ fn broken(error: &io::Error) -> u8 {
 }
 
 /// Speaks to whoever reads the command's error output.
+#[expect(clippy::disallowed_methods, reason = "it is the command's error output, which the runner reads")]
 fn say(text: &str) {
     // Nobody is left to tell when this fails.
     let _ = writeln!(io::stderr(), "{MARK}{text}");
