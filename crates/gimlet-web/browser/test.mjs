@@ -67,6 +67,9 @@ await test("a login link lets a browser in, once", async (page) => {
   await page.goto(site.login);
   await page.waitForURL(`${site.address}/`);
   holds((await page.textContent("main")).includes("Start a task here"), "the empty list does not teach");
+  await page.reload();
+  const ready = await page.evaluate(() => performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd);
+  console.log(`  the list can be used after ${ready.toFixed(0)} ms`);
   await looks(page, "empty");
   const other = await chromium.newContext();
   const stranger = await tab(other);

@@ -671,6 +671,21 @@ delay_ms = 60000
 }
 
 #[test]
+fn the_page_offers_every_approval_mode_and_heeds_it() {
+    let project = Project::new().ungated();
+    let model = project.script(&fix(&project));
+    let site = Site::start(&project, &[]);
+    let form = site.page("/new");
+    for mode in ["ask", "edits", "plan", "auto", "never", "all"] {
+        assert!(form.contains(&format!("value=\"{mode}\"")), "{mode}: {form}");
+    }
+    let task = json!({ "task": "fix it", "model": model, "approve": "edits" });
+    let run = site.api("POST", "/api/v1/runs", &task).json()["run"].as_str().unwrap().to_owned();
+    site.wait_for(&run, "answered");
+    assert!(calc(&project).contains("a + b"), "the edit is applied unasked");
+}
+
+#[test]
 fn the_first_page_is_small_and_everything_is_described() {
     let project = Project::new();
     let site = Site::start(&project, &[]);

@@ -36,6 +36,7 @@ pub(crate) async fn form(State(app): State<Arc<App>>) -> Html<String> {
                         @for project in &app.projects { option { (line(&project.display().to_string())) } }
                     } }
                     label { "When it needs an approval" select name="approve" {
+                    option value="" { "As configured" }
                         @for (_, name, about) in ApproveMode::ALL { option value=(name) title=(about) { (name) } }
                     } }
                 }
