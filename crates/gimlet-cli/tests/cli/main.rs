@@ -13,6 +13,7 @@ mod demo;
 mod docs;
 mod doctor;
 mod durable;
+mod earlier;
 mod engines;
 mod eval;
 mod executor;
