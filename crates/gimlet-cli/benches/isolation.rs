@@ -148,8 +148,12 @@ async fn run(way: &Way, root: &Path) -> Duration {
 }
 
 async fn docker(host: String, root: &Path) {
-    let config =
-        DockerConfig { host, image: "gimlet-sandbox:latest".into(), timeout: Duration::from_secs(30) };
+    let config = DockerConfig {
+        host,
+        image: "gimlet-sandbox:latest".into(),
+        timeout: Duration::from_secs(30),
+        containers: Default::default(),
+    };
     let may_copy = Arc::new(|_: &Path| true);
     let launcher = DockerLauncher { config: config.clone(), root: PathBuf::from(root), may_copy };
     let executor = PythonExecutor::launched_by(Arc::new(launcher), Limits::default());

@@ -2,10 +2,10 @@
 //! ends.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use gimlet::store::Inbox;
-use gimlet_runtime::isolation;
+use gimlet_runtime::isolation::{self, Containers};
 use gimlet_runtime::{Config, Notice, Notify, Options, Process, Runtime, ServerSpeech, Settings};
 
 use crate::args::{DemoArgs, RunOptions, TraceArgs};
@@ -14,6 +14,14 @@ use crate::style::{DIM, WARNING};
 
 /// Runtimes that were opened, and are closed when the program ends.
 static OPEN: Mutex<Vec<Runtime>> = Mutex::new(Vec::new());
+
+/// Containers of commands that open no runtime.
+static CONTAINERS: LazyLock<Containers> = LazyLock::new(Containers::default);
+
+/// Owns the containers of a command that opens no runtime.
+pub(crate) fn containers() -> &'static Containers {
+    &CONTAINERS
+}
 
 /// What the process was started with.
 pub(crate) fn process() -> anyhow::Result<Arc<Process>> {
@@ -61,6 +69,7 @@ fn watched(
         root: None,
         notify: printer(loudness),
         speech,
+        subscriber: None,
         on_settings: Some(Arc::new(move |settings, _| diagnostics::begin(settings, &trace, told))),
     })
 }
@@ -97,8 +106,7 @@ pub(crate) async fn close_all() {
     for runtime in open {
         runtime.close().await;
     }
-    // Commands that open no runtime may have started containers, too.
-    for left in isolation::end_containers().await {
+    for left in isolation::end_containers(&CONTAINERS).await {
         printer(Loudness::Warnings)(Notice::Warning(left));
     }
 }

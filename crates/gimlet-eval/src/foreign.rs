@@ -14,7 +14,7 @@ use super::suite::{Approve, Suite, Task};
 use super::transcript::Transcript;
 use gimlet_runtime::UsageError;
 use gimlet_runtime::config::{Settings, read_small, shown};
-use gimlet_runtime::isolation::Isolation;
+use gimlet_runtime::isolation::{Containers, Isolation, end_containers};
 
 /// What another program is told about a task.
 #[derive(Serialize)]
@@ -98,7 +98,8 @@ pub(crate) async fn grade(
         }
         let repo = place.join("repo");
         let before = task.fixture.untouched()?;
-        let isolation = Isolation::new(&repo.canonicalize()?, settings)?;
+        let containers = Containers::default();
+        let isolation = Isolation::new(&repo.canonicalize()?, settings, &containers)?;
         let grounds = Grounds {
             transcript: &left.transcript,
             repo: &repo,
@@ -106,7 +107,9 @@ pub(crate) async fn grade(
             isolation: &isolation,
             cancel,
         };
-        let verdicts = judge(task, &grounds).await?;
+        let verdicts = judge(task, &grounds).await;
+        end_containers(&containers).await;
+        let verdicts = verdicts?;
         let record = Record::new(attempt, task, verdicts, left.transcript);
         progress.end(&record);
         ledger.add(record)?;

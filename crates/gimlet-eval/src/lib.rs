@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 use gimlet_runtime::config::{Settings, shown};
-use gimlet_runtime::isolation::Isolation;
+use gimlet_runtime::isolation::{Containers, Isolation, end_containers};
 use gimlet_runtime::options::Choice;
 
 use gimlet_term::style::DIM;
@@ -155,10 +155,13 @@ async fn try_all(
         };
         let repo = copy.canonicalize()?;
         let before = task.fixture.untouched()?;
-        let isolation = Isolation::new(&repo, settings)?;
+        let containers = Containers::default();
+        let isolation = Isolation::new(&repo, settings, &containers)?;
         let grounds =
             Grounds { transcript: &transcript, repo: &repo, before: &before, isolation: &isolation, cancel };
-        let verdicts = judge(task, &grounds).await?;
+        let verdicts = judge(task, &grounds).await;
+        end_containers(&containers).await;
+        let verdicts = verdicts?;
         std::fs::rename(&copy, folder.join("repo"))?;
         let record = Record::new(attempt.clone(), task, verdicts, transcript);
         progress.end(&record);

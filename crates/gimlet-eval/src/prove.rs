@@ -16,7 +16,7 @@ use crate::repository;
 use crate::style::{DIM, ERROR, GOOD, WARNING};
 use gimlet_runtime::Project;
 use gimlet_runtime::config::Settings;
-use gimlet_runtime::isolation::Isolation;
+use gimlet_runtime::isolation::{Containers, Isolation, end_containers};
 
 /// What was found about a task.
 enum Finding {
@@ -147,6 +147,9 @@ async fn in_copy(
         repository::apply(repo, patch)
             .map_err(|error| error.context(format!("{}: the reference patch does not apply", task.spot)))?;
     }
-    let isolation = Isolation::new(repo, settings)?;
-    judge(task, &Grounds { transcript, repo, before, isolation: &isolation, cancel }).await
+    let containers = Containers::default();
+    let isolation = Isolation::new(repo, settings, &containers)?;
+    let verdicts = judge(task, &Grounds { transcript, repo, before, isolation: &isolation, cancel }).await;
+    end_containers(&containers).await;
+    verdicts
 }

@@ -9,8 +9,9 @@ use gimlet::command::{CommandRunner, Environment, Permissions, Profile};
 use gimlet::patch::PatchValidator;
 use gimlet_policy::Jail;
 use gimlet_python::{Limits, PythonExecutor};
+pub use gimlet_sandbox::docker::Containers;
 use gimlet_sandbox::docker::{
-    self, AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator, NotInDocker,
+    AutoValidator, DockerConfig, DockerLauncher, DockerRunner, DockerValidator, NotInDocker,
 };
 use gimlet_sandbox::jail::{self, Found, JailConfig, JailedRunner, NoJail, Program, VenvLauncher, Wanted};
 use gimlet_tools::Root;
@@ -41,21 +42,21 @@ pub struct Isolation {
 
 impl Isolation {
     /// Finds out what works for commands in a folder.
-    pub fn new(root: &Path, settings: &Settings) -> anyhow::Result<Isolation> {
+    pub fn new(root: &Path, settings: &Settings, containers: &Containers) -> anyhow::Result<Isolation> {
         let profile = match settings.sandbox.profile {
             CommandProfile::ReadOnly => Profile::ReadOnly,
             CommandProfile::WorkspaceWrite => Profile::WorkspaceWrite,
             CommandProfile::Unrestricted => {
                 let why = "commands run without a jail, as was asked for";
                 return Ok(Isolation {
-                    validator: validator(root, settings, None)?,
+                    validator: validator(root, settings, containers, None)?,
                     ..Isolation::none(settings.process(), root, why)
                 });
             }
             CommandProfile::Docker => {
-                let runner = Arc::new(DockerRunner::new(docker_in(root, settings)?));
+                let runner = Arc::new(DockerRunner::new(docker_in(root, settings, containers)?));
                 let permissions = Permissions { profile: Profile::ReadOnly, ..Permissions::default() };
-                let validator = validator(root, settings, Some(runner.clone()))?;
+                let validator = validator(root, settings, containers, Some(runner.clone()))?;
                 return Ok(Isolation { runner, permissions, validator, unconfined: None, missing: None });
             }
         };
@@ -67,7 +68,7 @@ impl Isolation {
                     Arc::new(HostRunner),
                 );
                 let runner = Arc::new(runner);
-                let validator = validator(root, settings, Some(runner.clone()))?;
+                let validator = validator(root, settings, containers, Some(runner.clone()))?;
                 Isolation { runner, permissions, validator, unconfined: None, missing: None }
             }
             Err(why) => {
@@ -75,7 +76,7 @@ impl Isolation {
                     format!("there is no jail, so every command asks: {why} (hint: {})", why.hint());
                 let none =
                     Isolation::none(settings.process(), root, &format!("there is no jail around it: {why}"));
-                let validator = validator(root, settings, None)?;
+                let validator = validator(root, settings, containers, None)?;
                 Isolation { permissions, validator, missing: Some(missing), ..none }
             }
         })
@@ -103,6 +104,7 @@ impl Isolation {
 fn validator(
     root: &Path,
     settings: &Settings,
+    containers: &Containers,
     jailed: Option<Arc<dyn CommandRunner>>,
 ) -> anyhow::Result<Arc<dyn PatchValidator>> {
     let tests = match settings.patch_tests()? {
@@ -137,8 +139,8 @@ fn validator(
     };
     match settings.sandbox.validation {
         Validation::Worktree => on_host(),
-        Validation::Docker => Ok(in_docker(docker_in(root, settings)?)),
-        Validation::Auto => match docker_in(root, settings) {
+        Validation::Docker => Ok(in_docker(docker_in(root, settings, containers)?)),
+        Validation::Auto => match docker_in(root, settings, containers) {
             Ok(config) => Ok(match on_host() {
                 Ok(other) => Arc::new(AutoValidator::new(config.clone(), in_docker(config), other)),
                 Err(_) => in_docker(config),
@@ -161,6 +163,7 @@ pub fn docker_executor(
     root: &Root,
     imports: &[String],
     limits: Limits,
+    containers: &Containers,
 ) -> anyhow::Result<Arc<dyn Executor>> {
     if !imports.is_empty() {
         return Err(UsageError::new(
@@ -169,7 +172,7 @@ pub fn docker_executor(
         .hint("build an image with the package and name it with SANDBOX_IMAGE")
         .into());
     }
-    let config = docker_in(root.path(), settings)?;
+    let config = docker_in(root.path(), settings, containers)?;
     let limits = Limits { wall: limits.wall.min(config.timeout), ..limits };
     let launcher =
         DockerLauncher { config, root: root.path().to_owned(), may_copy: Arc::new(may_copy(root.clone())) };
@@ -212,14 +215,14 @@ fn may_copy(root: Root) -> impl Fn(&Path) -> bool + Send + Sync {
 }
 
 /// Which engine and image, for containers that see a folder: none may see one that holds what must stay hidden.
-pub fn docker_in(root: &Path, settings: &Settings) -> anyhow::Result<DockerConfig> {
+pub fn docker_in(root: &Path, settings: &Settings, containers: &Containers) -> anyhow::Result<DockerConfig> {
     jail::check_root(root, &private(settings.process()))
         .map_err(|why| UsageError::new(why.to_string()).hint(why.hint()))?;
-    docker(settings)
+    docker(settings, containers)
 }
 
 /// Which engine and image.
-pub fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
+pub fn docker(settings: &Settings, containers: &Containers) -> anyhow::Result<DockerConfig> {
     let process = settings.process();
     Ok(DockerConfig {
         host: DockerConfig::host(
@@ -229,12 +232,13 @@ pub fn docker(settings: &Settings) -> anyhow::Result<DockerConfig> {
         ),
         image: settings.sandbox_image()?.to_owned(),
         timeout: settings.bounds().computation,
+        containers: containers.clone(),
     })
 }
 
-/// Removes what is left of containers. Nothing is started in one afterwards.
-pub async fn end_containers() -> Vec<String> {
-    let left = docker::end_all().await;
+/// Removes what is left of containers.
+pub async fn end_containers(containers: &Containers) -> Vec<String> {
+    let left = containers.end_all().await;
     left.into_iter().map(|error| format!("a container may be left: {error}")).collect()
 }
 

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::extras::Extras;
 use crate::instructions::{self, Instructions};
-use crate::isolation::{self, Isolation};
+use crate::isolation::{self, Containers, Isolation};
 use crate::mode::Bounded;
 use crate::patches::StoredPatches;
 use crate::project_guide::ProjectGuide;
@@ -48,6 +48,8 @@ pub struct Project {
     kit: Kit,
     patches: Arc<StoredPatches>,
     isolation: Isolation,
+    /// Who owns the containers that are started here.
+    containers: Containers,
     bounds: Bounds,
     policy: gimlet_policy::Policy,
     gate_enabled: bool,
@@ -61,10 +63,11 @@ pub struct Project {
 
 impl Project {
     /// The folder the settings name, with the limits they set.
-    pub fn open(settings: &Settings) -> anyhow::Result<Project> {
-        let isolation = Isolation::new(&settings.root, settings)?;
+    pub fn open(settings: &Settings, containers: &Containers) -> anyhow::Result<Project> {
+        let isolation = Isolation::new(&settings.root, settings, containers)?;
         let project = Project::at(settings.process(), &settings.root, settings.bounds(), isolation)?;
         Ok(Project {
+            containers: containers.clone(),
             gate_enabled: settings.gate_enabled.value,
             memory: memory::enabled(settings)?,
             ..project
@@ -107,6 +110,7 @@ impl Project {
             kit,
             patches,
             isolation,
+            containers: Containers::default(),
             policy,
             gate_enabled: true,
             memory: None,
@@ -129,6 +133,11 @@ impl Project {
         }
         Err(UsageError::new(format!("the project's folder {} is gone", self.path.display()))
             .hint("begin a new session in a folder that exists"))
+    }
+
+    /// Who owns the containers that are started here.
+    pub(crate) fn containers(&self) -> &Containers {
+        &self.containers
     }
 
     /// What the tools work with.

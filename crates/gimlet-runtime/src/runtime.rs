@@ -13,10 +13,11 @@ use gimlet_config::{Process, Settings, UsageError};
 use gimlet_mcp::{Reaper, Servers};
 use gimlet_store::FileStore;
 use tokio::sync::Mutex;
+use tracing::dispatcher::{self, Dispatch};
 
 use crate::approver::Attendance;
 use crate::extras::Extras;
-use crate::isolation;
+use crate::isolation::{self, Containers};
 use crate::mcp::{self, ServerSpeech};
 use crate::notice::{Notice, Notify, silent};
 use crate::session::Session;
@@ -34,6 +35,8 @@ pub struct Config {
     pub notify: Notify,
     /// Where what MCP servers say goes.
     pub speech: ServerSpeech,
+    /// Hears the spans and the diagnostics of this runtime's sessions; none for whoever hears those of the program.
+    pub subscriber: Option<Dispatch>,
     /// Is told the settings of a session before anything is started for it.
     pub on_settings: Option<OnSettings>,
 }
@@ -56,6 +59,7 @@ impl Config {
             root: None,
             notify: silent(),
             speech: ServerSpeech::default(),
+            subscriber: None,
             on_settings: None,
         })
     }
@@ -77,6 +81,8 @@ struct Shared {
     servers: Mutex<BTreeMap<NamedBy, Arc<Servers>>>,
     /// Knows every server process, for the moment when there is no time left.
     reaper: Reaper,
+    /// Containers of all sessions; ended by [`Runtime::close`].
+    containers: Containers,
 }
 
 impl Runtime {
@@ -86,7 +92,13 @@ impl Runtime {
             Some(backend) => backend.clone(),
             None => in_files(&config.process)?,
         };
-        let shared = Shared { backend, servers: Mutex::default(), reaper: Reaper::default(), config };
+        let shared = Shared {
+            backend,
+            servers: Mutex::default(),
+            reaper: Reaper::default(),
+            containers: Containers::default(),
+            config,
+        };
         Ok(Runtime { shared: Arc::new(shared) })
     }
 
@@ -147,7 +159,7 @@ impl Runtime {
         for servers in open.into_values() {
             servers.close().await;
         }
-        for left in isolation::end_containers().await {
+        for left in isolation::end_containers(&self.shared.containers).await {
             self.notify(Notice::Warning(left));
         }
     }
@@ -240,6 +252,16 @@ impl Runtime {
     /// Knows every server process.
     pub fn reaper(&self) -> &Reaper {
         &self.shared.reaper
+    }
+
+    /// The containers that are started for this runtime.
+    pub fn containers(&self) -> &Containers {
+        &self.shared.containers
+    }
+
+    /// Hears the spans and the diagnostics of this runtime's sessions.
+    pub(crate) fn subscriber(&self) -> Dispatch {
+        self.shared.config.subscriber.clone().unwrap_or_else(|| dispatcher::get_default(Dispatch::clone))
     }
 
     /// Tells whoever opened this.

@@ -21,6 +21,8 @@ use gimlet_config::{Settings, UsageError};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::Dispatch;
+use tracing::instrument::WithSubscriber;
 
 use crate::approver::{Attendance, SessionApprover};
 use crate::continuing::{append, as_begun, further, last_root, open_question};
@@ -170,7 +172,8 @@ impl Session {
         let settings = runtime.settings(&options)?;
         runtime.tell_settings(&settings, &options)?;
         let foreign = runtime.server_tools(&settings, &options.mcp_files).await?;
-        let project = Project::open(&settings)?.with_foreign(foreign).with_extras(&extras);
+        let project =
+            Project::open(&settings, runtime.containers())?.with_foreign(foreign).with_extras(&extras);
         let ready = team::fresh(&project, &settings, &options).await?;
         if let Some(why) = &ready.why {
             runtime.notify(Notice::Detail(format!("using {}: {why}", ready.model)));
@@ -203,7 +206,8 @@ impl Session {
         let settings = runtime.settings(&options)?;
         runtime.tell_settings(&settings, &options)?;
         let foreign = runtime.server_tools(&settings, &options.mcp_files).await?;
-        let project = Project::open(&settings)?.with_foreign(foreign).with_extras(&extras);
+        let project =
+            Project::open(&settings, runtime.containers())?.with_foreign(foreign).with_extras(&extras);
         let ready =
             team::as_before(&project, &settings, &options, &state, started, runtime.notifier()).await?;
         let earlier = patches::entries(store.as_ref(), &id).await;
@@ -255,6 +259,11 @@ impl Session {
 
     /// Begins a turn. It works on its own from here on, whether or not anybody waits for it.
     pub async fn submit(&self, input: Input) -> anyhow::Result<Turn> {
+        let subscriber = self.inner.runtime.subscriber();
+        self.begin_turn(input, subscriber.clone()).with_subscriber(subscriber).await
+    }
+
+    async fn begin_turn(&self, input: Input, subscriber: Dispatch) -> anyhow::Result<Turn> {
         let mut work = self.take_work()?;
         self.inner.project.check_folder()?;
         let changed = self.follow_mode(&mut work).await?;
@@ -275,11 +284,12 @@ impl Session {
             live.handle = Some(run.handle());
             live.cancel = cancel;
         }
-        let working = tokio::spawn(async move {
+        let working = async move {
             let ending = run.turn().await;
             work.last = Some(run);
             ending
-        });
+        };
+        let working = tokio::spawn(working.with_subscriber(subscriber));
         Ok(Turn { run: id, after, session: self.clone(), work: working })
     }
 

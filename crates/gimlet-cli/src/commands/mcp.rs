@@ -110,7 +110,7 @@ async fn offer(args: McpServeArgs) -> anyhow::Result<ExitStatus> {
     let settings = app::settings(&options)?;
     diagnostics::start(&settings);
     let stop = interrupt::interruptible()?;
-    let project = Project::open(&settings)?;
+    let project = Project::open(&settings, app::containers())?;
     let mut looking = project.reading();
     let mut tools = project.tools();
     if let Some(memory) = project.memory() {

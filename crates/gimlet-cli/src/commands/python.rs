@@ -42,7 +42,7 @@ pub(crate) async fn python(args: PythonArgs) -> anyhow::Result<ExitStatus> {
             let process = settings.process();
             let policy = rules::policy(process, &settings.root)?;
             let root = gimlet_runtime::root(process, &settings.root, &policy)?;
-            isolation::docker_executor(&settings, &root, &args.imports.imports, limits)?
+            isolation::docker_executor(&settings, &root, &args.imports.imports, limits, app::containers())?
         }
         ExecutorChoice::Venv => isolation::venv_executor(&settings, &args.imports.imports, limits)?,
     };
@@ -140,7 +140,7 @@ struct Tools {
 
 impl Tools {
     fn new(settings: &Settings, mode: ApproveMode) -> anyhow::Result<Self> {
-        let project = Project::open(settings)?;
+        let project = Project::open(settings, app::containers())?;
         let model = Arc::new(ScriptedModel::new("none", Script::default()));
         let agent = Agent::builder(model).tools(project.tools()).build()?;
         Ok(Tools { runtime: app::plain()?, project, agent, mode })

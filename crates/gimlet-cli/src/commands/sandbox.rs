@@ -158,7 +158,7 @@ fn limits(options: &JailOptions) -> String {
 
 async fn docker_row(settings: &Settings) -> Row {
     let name = "docker";
-    let config = match isolation::docker(settings) {
+    let config = match isolation::docker(settings, app::containers()) {
         Ok(config) => config,
         Err(error) => {
             return Row { name, state: Err(format!("{error:#}")), hint: hint_of(&error).map(str::to_owned) };
@@ -177,7 +177,7 @@ async fn docker_row(settings: &Settings) -> Row {
         }
     };
     // A project that no container may see is none that one should be tried with.
-    let seen = match isolation::docker_in(&settings.root, settings) {
+    let seen = match isolation::docker_in(&settings.root, settings, app::containers()) {
         Ok(config) => docker::try_project(&config, &settings.root).await,
         Err(_) => Ok(()),
     };
@@ -187,7 +187,7 @@ async fn docker_row(settings: &Settings) -> Row {
 
 async fn build(settings: &Settings, base: Option<&str>) -> anyhow::Result<ExitStatus> {
     let failed = |error: DockerError| UsageError::new(error.to_string()).hint(error.hint());
-    let engine = Engine::connect(isolation::docker(settings)?).await.map_err(failed)?;
+    let engine = Engine::connect(isolation::docker(settings, app::containers())?).await.map_err(failed)?;
     let mut stderr = crate::out::stderr();
     let tell = |line: &str| drop(writeln!(stderr, "{DIM}{line}{DIM:#}"));
     docker::build(&engine, base, tell).await.map_err(|error| match error {

@@ -38,7 +38,7 @@ pub(crate) async fn tools(
     let project = match command {
         Some(ToolsCommand::Call { .. }) => {
             app::trace(&settings)?;
-            Project::open(&settings)?
+            Project::open(&settings, app::containers())?
         }
         Some(ToolsCommand::List(_) | ToolsCommand::Show { .. }) | None => {
             diagnostics::start(&settings);

@@ -92,7 +92,7 @@ async fn tool_call(settings: &Settings, found: Found) -> Row {
 }
 
 async fn drive(settings: &Settings, found: Found, calls: Arc<Calls>) -> anyhow::Result<()> {
-    let project = Project::open(settings)?;
+    let project = Project::open(settings, crate::app::containers())?;
     let tools = project.tools().into_iter().filter(|tool| tool.spec().name == "repo_info");
     let agent = Agent::builder(found.model)
         .tools(tools)

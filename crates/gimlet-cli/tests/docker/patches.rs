@@ -93,7 +93,13 @@ fn patches_for_files_that_only_their_owner_may_read_are_checked_in_a_container()
 fn git_in_the_container_has_the_last_word() {
     let project = Project::new();
     let (host, image) = (project.host.clone(), "gimlet-sandbox:latest".to_owned());
-    let validator = DockerValidator::new(DockerConfig { host, image, timeout: Duration::from_secs(30) });
+    let containers = gimlet_sandbox::docker::Containers::default();
+    let validator = DockerValidator::new(DockerConfig {
+        host,
+        image,
+        timeout: Duration::from_secs(30),
+        containers: containers.clone(),
+    });
     let check = |before: &str, path: &str| {
         let state = |text: &str| Some(FileState { text: text.into(), mode: None });
         let change = FileChange {
@@ -106,7 +112,7 @@ fn git_in_the_container_has_the_last_word() {
         let draft = Draft { root: project.path(), changes: &[change], diff };
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let checked = validator.validate(draft, &CancellationToken::new()).await;
-            gimlet_sandbox::docker::end_all().await;
+            containers.end_all().await;
             checked
         })
     };

@@ -273,9 +273,13 @@ impl<'a> Builder<'a> {
     ) -> anyhow::Result<Arc<dyn Executor>> {
         let limits = self.project.python_limits();
         match choice {
-            ExecutorChoice::Docker => {
-                isolation::docker_executor(self.settings, self.project.root(), &imports, limits)
-            }
+            ExecutorChoice::Docker => isolation::docker_executor(
+                self.settings,
+                self.project.root(),
+                &imports,
+                limits,
+                self.project.containers(),
+            ),
             ExecutorChoice::Venv => isolation::venv_executor(self.settings, &imports, limits),
             ExecutorChoice::Python => {
                 if let Some(sandbox) = self.sandboxes.get(&imports) {

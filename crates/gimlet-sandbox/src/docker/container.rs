@@ -1,10 +1,11 @@
 //! One container, from its creation to its removal. It ends when its input closes, so it cannot outlive this process; what
-//! this process has asked for is known by name, so that it can be removed before the process ends.
+//! was asked for is known by name, so that it can be removed before its owner ends.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bollard::container::LogOutput;
@@ -19,29 +20,53 @@ use tokio::sync::RwLock;
 use super::engine::{DockerError, Engine, Kind, PATIENCE};
 use super::owner;
 
-/// Every container that this process has asked for and has not seen removed. They belong to the process, not to any part
-/// of it: whoever held one may be gone without having waited for its end.
-static OURS: Mutex<BTreeMap<String, Engine>> = Mutex::new(BTreeMap::new());
-/// Held by many while they ask for a container, by one when no more are to be had.
-static MAKING: RwLock<()> = RwLock::const_new(());
-
 /// What the first process says once nothing else in its container can reach it.
 const APART: &[u8] = b"apart\n";
 
 /// How long an engine may keep a program from ending.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Removes all containers of this process, also those that were just asked for, and comes back when they are gone; what
-/// went wrong with any. The last thing a program does: none can be had any more.
-pub async fn end_all() -> Vec<DockerError> {
-    let removed = async {
-        let _none_any_more = MAKING.write().await;
-        let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let removed = join_all(ours.iter().map(|(name, engine)| engine.remove(name))).await;
-        removed.into_iter().filter_map(Result::err).collect()
-    };
-    let late = |_| vec![DockerError::Other("the engine does not remove it".into())];
-    tokio::time::timeout(FAREWELL, removed).await.unwrap_or_else(late)
+/// Every container that its owner, such as a runtime, has asked for and has not seen removed: whoever used one may be gone
+/// without having waited for its end. Clones are the same list.
+#[derive(Clone, Default)]
+pub struct Containers(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    open: Mutex<BTreeMap<String, Engine>>,
+    /// Held by many while they ask for a container, by one while all are removed.
+    making: RwLock<()>,
+}
+
+impl Containers {
+    /// Removes them all, also those that were just asked for, and comes back when they are gone; what went wrong with any.
+    pub async fn end_all(&self) -> Vec<DockerError> {
+        let removed = async {
+            let _none_meanwhile = self.0.making.write().await;
+            let open = self.open().clone();
+            let removed = join_all(open.iter().map(|(name, engine)| engine.remove(name))).await;
+            let failed = open.keys().zip(removed).filter_map(|(name, removed)| match removed {
+                Ok(()) => {
+                    self.open().remove(name);
+                    None
+                }
+                Err(error) => Some(error),
+            });
+            failed.collect()
+        };
+        let late = |_| vec![DockerError::Other("the engine does not remove it".into())];
+        tokio::time::timeout(FAREWELL, removed).await.unwrap_or_else(late)
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Engine>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Containers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.open().keys()).finish()
+    }
 }
 
 /// A running container. Dropping it removes it.
@@ -89,7 +114,8 @@ impl Container {
         let (container, body) = (Container::named(engine), engine.body(kind));
         // A request that is broken off may make a container all the same, so this goes on when nobody waits for it.
         let made = tokio::spawn(async move {
-            let _making = MAKING.read().await;
+            let containers = container.engine.config.containers.clone();
+            let _making = containers.0.making.read().await;
             let options = CreateContainerOptionsBuilder::default().name(&container.name).build();
             let made = container.engine.docker.create_container(Some(options), body).await;
             (container, made)
@@ -102,10 +128,11 @@ impl Container {
 
     /// A container that is yet to be made. From here on it is removed whatever happens.
     fn named(engine: &Engine) -> Container {
+        // Names are the process's, whoever owns the containers.
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let own = digest(owner::own_name().as_bytes());
         let name = format!("gimlet-{own:.12}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
-        OURS.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), engine.clone());
+        engine.config.containers.open().insert(name.clone(), engine.clone());
         Container { engine: engine.clone(), name, streams: None }
     }
 
@@ -147,6 +174,6 @@ impl Drop for Container {
 /// One that cannot be removed now is tried again at the end.
 async fn remove(engine: &Engine, name: String) {
     if engine.remove(&name).await.is_ok() {
-        OURS.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        engine.config.containers.open().remove(&name);
     }
 }

@@ -14,6 +14,7 @@ use bollard::models::{
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use rustix::fs::Access;
 
+use super::container::Containers;
 use super::{limits, owner};
 use crate::runner;
 
@@ -41,6 +42,8 @@ pub struct DockerConfig {
     pub image: String,
     /// Longest a command or a piece of code may run.
     pub timeout: Duration,
+    /// Who owns the containers.
+    pub containers: Containers,
 }
 
 impl DockerConfig {
@@ -437,6 +440,7 @@ mod tests {
             host: "unix:///nonexistent/docker.sock".into(),
             image: "x".into(),
             timeout: Duration::from_secs(1),
+            containers: Containers::default(),
         };
         let error = Engine::connect(config).await.unwrap_err();
         assert!(matches!(error, DockerError::NoDaemon { .. }), "{error:?}");

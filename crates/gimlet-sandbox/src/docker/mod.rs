@@ -1,7 +1,7 @@
 //! Containers: for commands, for checking patches, and for code in full CPython.
 //!
-//! Every container is as small as the sandbox allows (`engine.rs`), belongs to this process and ends with it: all are
-//! removed before it ends ([`end_all`]); should it be killed, their first process waits for its input to close and the
+//! Every container is as small as the sandbox allows (`engine.rs`), belongs to this process and ends with it: its owner
+//! removes all before it ends ([`Containers::end_all`]); should the process be killed, their first process waits for its input to close and the
 //! engine removes them; and what is left behind even so is found by its labels at the next start.
 
 mod build;
@@ -17,7 +17,7 @@ mod worker;
 
 pub use build::{DOCKERFILE, build};
 pub use commands::DockerRunner;
-pub use container::end_all;
+pub use container::Containers;
 pub use engine::{DockerConfig, DockerError, Engine};
 pub use trial::{try_image, try_project};
 pub use validate::{AutoValidator, DockerValidator, NotInDocker};

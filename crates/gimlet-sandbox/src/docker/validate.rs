@@ -223,6 +223,7 @@ mod tests {
             host: "unix:///nonexistent/docker.sock".into(),
             image: "x".into(),
             timeout: Duration::from_secs(1),
+            containers: Default::default(),
         };
         let auto =
             AutoValidator::new(config.clone(), Arc::new(DockerValidator::new(config)), Arc::new(Other));
