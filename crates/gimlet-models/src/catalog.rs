@@ -8,5 +8,5 @@ pub mod table;
 
 pub use choose::{Choice, ChooseError, choose, tier_word};
 pub use discover::{Installed, Server};
-pub use families::{Action, Calls, Families, Profile, Tier};
-pub use probe::{Scorecard, Scorecards, probe};
+pub use families::{Action, Calls, Evidence, Families, Profile, Tier};
+pub use probe::{KINDS, Scorecard, Scorecards, probe};

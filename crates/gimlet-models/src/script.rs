@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use gimlet::guided::ask;
 use gimlet::message::{Finish, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,10 +19,27 @@ use serde_json::Value;
 pub struct Script {
     /// How the next reply is found.
     pub order: Order,
+    /// What it says when it is asked what a task wants. That question uses up no reply.
+    pub aim: ScriptedAim,
     /// The replies of the only conversation, or of every one that matches none below.
     pub reply: Vec<ScriptReply>,
     /// Replies for several conversations at once, told apart by their task.
     pub conversation: Vec<Conversation>,
+}
+
+/// What a pretended model says a task wants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptedAim {
+    /// An answer in words.
+    #[default]
+    Answer,
+    /// A change of files.
+    Change,
+    /// A command.
+    Run,
+    /// Nothing by itself: the question uses up a reply like any other.
+    Scripted,
 }
 
 /// How the next reply is found.
@@ -42,6 +60,9 @@ pub struct Conversation {
     /// The text to look for.
     #[serde(rename = "match")]
     pub matches: String,
+    /// What it says when it is asked what such a task wants; as the whole script does by default.
+    #[serde(default)]
+    pub aim: Option<ScriptedAim>,
     /// The replies.
     #[serde(default)]
     pub reply: Vec<ScriptReply>,
@@ -156,6 +177,17 @@ impl Script {
     }
 }
 
+impl ScriptedAim {
+    fn reply(self) -> Option<&'static str> {
+        match self {
+            ScriptedAim::Answer => Some("{\"aim\": \"answer\"}"),
+            ScriptedAim::Change => Some("{\"aim\": \"change\"}"),
+            ScriptedAim::Run => Some("{\"aim\": \"run\"}"),
+            ScriptedAim::Scripted => None,
+        }
+    }
+}
+
 impl ScriptReply {
     /// Why this reply ends.
     pub fn finish(&self) -> Finish {
@@ -171,6 +203,8 @@ impl ScriptReply {
 /// What a player needs to know of a request to find the reply to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn<'a> {
+    /// The standing instructions.
+    pub system: &'a str,
     /// The first user message.
     pub task: &'a str,
     /// The last message.
@@ -196,6 +230,16 @@ impl Player {
 
     /// The reply to this request, or what is wrong: the script is over, or it expected something else.
     pub fn next(&self, turn: Turn<'_>) -> Result<ScriptReply, String> {
+        let aim = || {
+            let mut conversations = self.script.conversation.iter();
+            let which = conversations.find(|conversation| turn.last.contains(&conversation.matches));
+            which.and_then(|conversation| conversation.aim).unwrap_or(self.script.aim)
+        };
+        if ask::is_aim(turn.system)
+            && let Some(text) = aim().reply()
+        {
+            return Ok(ScriptReply { text: text.to_owned(), ..ScriptReply::default() });
+        }
         let which = self.script.conversation.iter().position(|c| turn.task.contains(&c.matches));
         let replies = match which {
             Some(index) => &self.script.conversation[index].reply,

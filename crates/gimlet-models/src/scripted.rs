@@ -48,10 +48,11 @@ impl Model for ScriptedModel {
 }
 
 fn turn(request: &Request) -> Turn<'_> {
-    let mut turn = Turn { task: "", last: "", replies: 0 };
+    let mut turn = Turn { system: "", task: "", last: "", replies: 0 };
     for message in &request.messages {
         match message.as_ref() {
-            Message::System { text } | Message::Tool { text, .. } => turn.last = text,
+            Message::System { text } => (turn.system, turn.last) = (text, text),
+            Message::Tool { text, .. } => turn.last = text,
             Message::User { text } => {
                 if turn.task.is_empty() {
                     turn.task = text;

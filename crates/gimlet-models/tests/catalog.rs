@@ -114,7 +114,9 @@ fn installed(names: &[&str]) -> Vec<Installed> {
 
 fn pick(wanted: Option<&str>, names: &[&str]) -> Result<String, ChooseError> {
     let families = Families::built_in().unwrap();
-    let choice = choose(wanted, &installed(names), &families, Wire::Ollama, "http://localhost:11434")?;
+    let profile = |model: &Installed| families.profile(model);
+    let choice =
+        choose(wanted, &installed(names), &families, profile, Wire::Ollama, "http://localhost:11434")?;
     Ok(choice.model.name)
 }
 
@@ -231,6 +233,8 @@ text = "```json\n{\"tool\": \"add\", \"arguments\": {\"a\": 2, \"b\": \"3\"}}\n`
 [[reply]]
 text = "Here:\n```python\nprint(2 + 3)\n```"
 [[reply]]
+text = "limit.py\n```python\nLIMIT = 32\n\n\ndef fits(n):\n    return n <= LIMIT\n```"
+[[reply]]
 text = "{\"tool\": \"add\", \"arguments\": {\"a\": 3, \"b\": 2}}"
 "#;
 
@@ -242,8 +246,12 @@ text = "I would add 2 and 3."
 [[reply]]
 text = "```python\nprint(5)\n```"
 [[reply]]
+text = "I would set it to 32."
+[[reply]]
 text = "} {"
 "#;
+
+const EDIT: &str = r"limit.py\n```python\nLIMIT = 32\n\n\ndef fits(n):\n    return n <= LIMIT\n```";
 
 const REFUSES_TOOLS: &str = "[[reply]]\nfault = { kind = \"status\", status = 400 }\n";
 
@@ -254,13 +262,21 @@ fn scripted(script: &str) -> ScriptedModel {
 #[tokio::test]
 async fn a_model_is_graded_by_what_it_does() {
     let ace = probe(&scripted(ACE), 1).await.unwrap();
-    assert_eq!((ace.action(), ace.calls()), (Action::Tools, Calls::Native));
+    assert_eq!((ace.action(Action::Guided).0, ace.calls()), (Action::Tools, Calls::Native));
     insta::assert_snapshot!(ace.render());
 
     let coder = probe(&scripted(CODER), 1).await.unwrap();
-    assert_eq!((coder.action(), coder.calls()), (Action::Code, Calls::Text));
+    assert_eq!((coder.action(Action::Tools).0, coder.calls()), (Action::Code, Calls::Text));
     let profile = Families::built_in().unwrap().profile(&Installed::named("qwen3:8b")).corrected(&coder);
     assert_eq!((profile.action, profile.calls), (Action::Code, Calls::Text), "doing counts more than fame");
+    assert_eq!(profile.tier, Tier::Usable, "a failed probe lowers the tier");
+    let writer = probe(&scripted(&CODER.replace("I would set it to 32.", EDIT)), 1).await.unwrap();
+    assert_eq!(writer.action(Action::Guided).0, Action::Guided);
+
+    let nothing = probe(&scripted(&"[[reply]]\ntext = \"?\"\n".repeat(5)), 1).await.unwrap();
+    let profile = Families::built_in().unwrap().profile(&Installed::named("qwen3:8b")).corrected(&nothing);
+    assert_eq!(profile.tier, Tier::Unfit, "nothing right is not the best");
+    assert!(profile.defects.iter().any(|defect| defect == "failed its probe"));
 
     let rest = CODER.splitn(3, "[[reply]]").nth(2).unwrap();
     let refused = probe(&scripted(&format!("{REFUSES_TOOLS}[[reply]]{rest}")), 1).await.unwrap();

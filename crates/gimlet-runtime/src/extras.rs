@@ -38,4 +38,8 @@ impl Check for Shared {
     fn check<'a>(&'a self, answer: &'a str, facts: Facts<'a>) -> BoxFuture<'a, Result<(), String>> {
         self.0.check(answer, facts)
     }
+
+    fn wants_aim(&self, facts: &Facts<'_>) -> bool {
+        self.0.wants_aim(facts)
+    }
 }

@@ -31,12 +31,19 @@ pub struct Manner {
     pub dialect: Dialect,
     /// When its replies are constrained to the form of an action.
     pub constrain: Constrain,
+    /// Whether the program takes the lead where a change was asked for and the model made none.
+    pub takes_over: bool,
 }
 
 impl Default for Manner {
     /// As hosted models want it.
     fn default() -> Self {
-        Manner { action: ActionFormat::Tools, dialect: Dialect::Native, constrain: Constrain::default() }
+        Manner {
+            action: ActionFormat::Tools,
+            dialect: Dialect::Native,
+            constrain: Constrain::default(),
+            takes_over: false,
+        }
     }
 }
 
@@ -53,6 +60,7 @@ impl From<&Profile> for Manner {
                 Calls::Text => Dialect::Text,
             },
             constrain: profile.constrain,
+            takes_over: true,
         }
     }
 }
@@ -99,10 +107,12 @@ pub async fn served(process: &Process, server: &Server, wanted: Option<&str>) ->
         None => server.list().await,
     };
     let installed = installed.map_err(Untold::Server)?;
-    let Choice { model, why } =
-        choose(wanted, &installed, &families, server.wire(), server.host()).map_err(Untold::Choice)?;
+    let cards = scorecards(process).ok();
+    let profile = |model: &Installed| graded(&families, cards.as_ref(), model);
+    let Choice { model, why } = choose(wanted, &installed, &families, profile, server.wire(), server.host())
+        .map_err(Untold::Choice)?;
     let model = server.describe(model).await.map_err(Untold::Server)?;
-    let profile = graded(&families, scorecards(process).ok().as_ref(), &model);
+    let profile = profile(&model);
     Ok(Served { model, profile, why })
 }
 

@@ -85,6 +85,7 @@ impl EventKind {
             EventKind::ModelMessage(message) => Some(message.usage),
             EventKind::Plan(plan) => Some(plan.usage),
             EventKind::ContextCompacted(compacted) => Some(compacted.usage),
+            EventKind::GuidedAimed(aimed) => aimed.asked.as_ref().map(|asked| asked.usage),
             EventKind::RunStarted(_)
             | EventKind::RunResumed { .. }
             | EventKind::StepStarted { .. }
@@ -105,7 +106,6 @@ impl EventKind {
             | EventKind::PlanRequested
             | EventKind::ContextPruned(_)
             | EventKind::ActionChanged(_)
-            | EventKind::GuidedAimed(_)
             | EventKind::GuidedFound(_)
             | EventKind::GuidedLocated(_)
             | EventKind::GuidedEdited(_)
@@ -459,6 +459,8 @@ pub enum ChangeCause {
     Unreadable,
     /// The task is one for the other way.
     Aim,
+    /// A change was asked for and none was made.
+    NoChange,
 }
 
 /// Another way to act.

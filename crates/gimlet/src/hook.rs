@@ -4,6 +4,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::event::ToolFinished;
+use crate::guided::Aim;
 use crate::message::ToolCall;
 use crate::state::CallSummary;
 use crate::work::Work;
@@ -54,6 +55,12 @@ pub trait Hook: Send + Sync {
 pub trait Check: Send + Sync {
     /// `Err` says what is missing, for the model.
     fn check<'a>(&'a self, answer: &'a str, facts: Facts<'a>) -> BoxFuture<'a, Result<(), String>>;
+
+    /// Whether the check depends on what the task wants, given what was done. The model is then asked once for a task,
+    /// and [`Facts::aim`] says what it replied.
+    fn wants_aim(&self, _facts: &Facts<'_>) -> bool {
+        false
+    }
 }
 
 /// What a check may know of the run.
@@ -67,4 +74,6 @@ pub struct Facts<'a> {
     pub calls: &'a [CallSummary],
     /// What those calls, and those of sub-agents, came to.
     pub work: &'a Work,
+    /// What the task wants; none if nobody asked the model, or it did not say.
+    pub aim: Option<Aim>,
 }

@@ -129,6 +129,9 @@ pub(crate) enum ModelsCommand {
         /// The model [default: the one that would be chosen].
         #[arg(id = "NAME", value_name = "MODEL", conflicts_with = "model")]
         name: Option<String>,
+        /// Forget the grade of the model, or all grades if none is named, and ask nothing.
+        #[arg(long)]
+        reset: bool,
         #[command(flatten)]
         options: ModelOptions,
     },

@@ -106,7 +106,7 @@ fn write_event(to: &mut String, event: &Event) {
         }
         EventKind::ActionChanged(change) => match change.cause {
             ChangeCause::Unreadable => writeln!(to, "> Warning: {}\n", change.reason),
-            ChangeCause::Aim => writeln!(to, "*{}*\n", change.reason),
+            ChangeCause::Aim | ChangeCause::NoChange => writeln!(to, "*{}*\n", change.reason),
         },
         EventKind::GuidedLocated(located) => writeln!(to, "*Works on {}.*\n", located.files.join(", ")),
         EventKind::GuidedEdited(edited) => match &edited.outcome {

@@ -3,11 +3,12 @@
 use std::io::Write;
 
 use gimlet_runtime::parts::models::catalog::{
-    Families, Installed, Profile, Scorecard, choose, probe, table::table, tier_word,
+    Action, Evidence, Families, Installed, KINDS, Profile, Scorecard, choose, probe, table::table, tier_word,
 };
 use serde_json::{Value, json};
 
 use crate::args::{JsonArgs, ModelsCommand, ServerArgs};
+use gimlet::event::ActionFormat;
 use gimlet_runtime::{Options, Settings};
 
 use crate::app;
@@ -28,26 +29,28 @@ pub(crate) async fn models(
 ) -> anyhow::Result<ExitStatus> {
     let (options, probed) = match command.unwrap_or(ModelsCommand::List(json)) {
         ModelsCommand::List(json) => (Options::from(&server), Err(json)),
-        ModelsCommand::Probe { name, options } => (Options::from(&options), Ok(name)),
+        ModelsCommand::Probe { name, reset, options } => (Options::from(&options), Ok((name, reset))),
     };
     let settings = app::settings(options)?;
     diagnostics::start(&settings);
     match probed {
         Err(json) => list(&settings, json).await,
-        Ok(name) => grade(name.as_deref(), &settings).await,
+        Ok((name, true)) => forget(name.as_deref(), &settings).await,
+        Ok((name, false)) => grade(name.as_deref(), &settings).await,
     }
 }
 
 async fn list(settings: &Settings, json: JsonArgs) -> anyhow::Result<ExitStatus> {
     let (server, installed) = models::installed(settings).await?;
     let families = Families::built_in()?;
-    let choice = choose(None, &installed, &families, server.wire(), server.host());
+    let cards = models::scorecards(settings.process()).ok();
+    let profile = |model: &Installed| graded(&families, cards.as_ref(), model);
+    let choice = choose(None, &installed, &families, profile, server.wire(), server.host());
     let mut stdout = crate::out::stdout();
     let chosen = choice.as_ref().ok().map(|choice| choice.model.name.as_str());
-    let cards = models::scorecards(settings.process()).ok();
     // What a model showed stands beside what is known of its family.
     let treated = |model: &Installed| {
-        let mut profile = graded(&families, cards.as_ref(), model);
+        let mut profile = profile(model);
         let card = model.digest.as_deref().and_then(|digest| cards.as_ref()?.get(digest));
         profile.defects.splice(0..0, card.map(probed));
         profile
@@ -60,12 +63,10 @@ async fn list(settings: &Settings, json: JsonArgs) -> anyhow::Result<ExitStatus>
     write!(stdout, "{}", table(&installed, treated, chosen))?;
     match &choice {
         Ok(choice) => {
-            writeln!(
-                crate::out::stderr(),
-                "{DIM}{} would be chosen: {}{DIM:#}",
-                choice.model.name,
-                choice.why
-            )?;
+            let profile = profile(&choice.model);
+            let mut stderr = crate::out::stderr();
+            writeln!(stderr, "{DIM}{} would be chosen: {}{DIM:#}", choice.model.name, choice.why)?;
+            writeln!(stderr, "{DIM}it works with {}{DIM:#}", working(&profile, &families, &choice.model))?;
             Ok(ExitStatus::Success)
         }
         Err(error) => Err(UsageError::new(error.to_string()).maybe_hint(error.hint()).into()),
@@ -74,7 +75,7 @@ async fn list(settings: &Settings, json: JsonArgs) -> anyhow::Result<ExitStatus>
 
 /// What a probe came to, in a few words.
 fn probed(card: &Scorecard) -> String {
-    let grades = [card.native, card.json, card.code, card.correction];
+    let grades = [card.native, card.json, card.code, card.edit, card.correction];
     let (right, of) = grades.iter().fold((0, 0), |(right, of), grade| (right + grade.right, of + grade.of));
     format!("probe: {right} of {of} right")
 }
@@ -89,6 +90,8 @@ fn row(model: &Installed, profile: &Profile, chosen: Option<&str>) -> Value {
         "context": model.set_context.or(model.context),
         "digest": model.digest,
         "tier": tier_word(profile.tier),
+        "action": action_word(profile.action),
+        "why": profile.why,
         "notes": profile.defects,
         "chosen": chosen == Some(model.name.as_str()),
     })
@@ -99,9 +102,16 @@ async fn grade(model: Option<&str>, settings: &Settings) -> anyhow::Result<ExitS
         Some(model) => models::find(model, settings).await?,
         None => models::chosen(settings).await?,
     };
-    writeln!(crate::out::stderr(), "{DIM}asking {} {} small tasks …{DIM:#}", found.model.id(), ROUNDS * 4)?;
+    writeln!(
+        crate::out::stderr(),
+        "{DIM}asking {} {} small tasks …{DIM:#}",
+        found.model.id(),
+        ROUNDS * KINDS
+    )?;
     let card = probe(found.model.as_ref(), ROUNDS).await?;
-    writeln!(crate::out::stdout(), "{}", card.render().trim_end())?;
+    let mut stdout = crate::out::stdout();
+    writeln!(stdout, "{}", card.render().trim_end())?;
+    writeln!(stdout, "  {:<24}{}", "will be used with", use_of(&card, &found))?;
     match found.digest {
         Some(digest) => models::scorecards(settings.process())?.insert(digest, card)?,
         None => writeln!(
@@ -110,4 +120,54 @@ async fn grade(model: Option<&str>, settings: &Settings) -> anyhow::Result<ExitS
         )?,
     }
     Ok(ExitStatus::Success)
+}
+
+/// Forgets the grade of a model, or all grades.
+async fn forget(model: Option<&str>, settings: &Settings) -> anyhow::Result<ExitStatus> {
+    let mut cards = models::scorecards(settings.process())?;
+    let forgotten = match model {
+        None => cards.forget(None)?,
+        Some(model) => {
+            let found = models::find(model, settings).await?;
+            let Some(digest) = &found.digest else {
+                return Err(UsageError::new(format!("there is no grade of {model}"))
+                    .hint("its server does not tell weights apart; `gimlet models probe --reset` forgets all")
+                    .into());
+            };
+            cards.forget(Some(digest))?
+        }
+    };
+    let grades = if forgotten == 1 { "1 grade".to_owned() } else { format!("{forgotten} grades") };
+    writeln!(crate::out::stderr(), "{DIM}forgot {grades}{DIM:#}")?;
+    Ok(ExitStatus::Success)
+}
+
+fn action_word(action: Action) -> &'static str {
+    match action {
+        Action::Tools => "tools",
+        Action::Code => "code",
+        Action::Guided => "guided",
+    }
+}
+
+/// How a model is asked, and why.
+fn working(profile: &Profile, families: &Families, model: &Installed) -> String {
+    let action = action_word(profile.action);
+    let family = families.find(&model.name).map(|(_, family)| family.evidence);
+    let untried = match family {
+        Some(Evidence::Documented) => "; by documentation only: `gimlet models probe` tries it",
+        Some(Evidence::Tried) | None => "",
+    };
+    format!("--action {action}: {}{untried}", profile.why)
+}
+
+/// What a grade comes to.
+fn use_of(card: &Scorecard, found: &models::Found) -> String {
+    let usual = match found.manner.action {
+        ActionFormat::Tools => Action::Tools,
+        ActionFormat::Code => Action::Code,
+        ActionFormat::Guided => Action::Guided,
+    };
+    let (action, why) = card.action(usual);
+    format!("--action {}: {why}", action_word(action))
 }

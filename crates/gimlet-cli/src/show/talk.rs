@@ -78,6 +78,8 @@ pub(crate) struct Talk {
     hidden: AtomicUsize,
     /// Whether a run is being taken up: what is not as it was then (folder, version, tools) is told to everybody.
     taken_up: AtomicBool,
+    /// Whether a refused answer of the present task was told.
+    refused: AtomicBool,
     /// Arguments of open calls, until they finish.
     open: Mutex<HashMap<String, Value>>,
 }
@@ -85,9 +87,9 @@ pub(crate) struct Talk {
 impl Talk {
     pub(crate) fn new(telling: Telling, columns: usize, prose: Prose) -> Self {
         let Telling { volume, warnings } = telling;
-        let (hidden, taken_up) = Default::default();
+        let (hidden, taken_up, refused) = Default::default();
         let results = if volume >= Volume::Debug { Results::Shown } else { Results::Hidden };
-        Talk { volume, columns, prose, warnings, results, hidden, taken_up, open: Mutex::default() }
+        Talk { volume, columns, prose, warnings, results, hidden, taken_up, refused, open: Mutex::default() }
     }
 
     /// Leaves out the first lines of results, whatever the volume.
@@ -124,12 +126,17 @@ impl Talk {
             EventKind::ModelMessage(message) => self.message(message),
             // Its words are on the screen already, or would be missed by whoever reads along.
             EventKind::Feedback { reason: FeedbackReason::AnswerRefused, text } if !verbose => {
-                normal.then(|| format!("{WARNING}not accepted:{WARNING:#} {}", reasons(text)))
+                // A gate's words are for the model; the person reads one line for a task.
+                let is_first = !self.refused.swap(true, Ordering::Relaxed);
+                (normal && is_first).then(|| format!("{WARNING}not accepted:{WARNING:#} {}", reasons(text)))
             }
             EventKind::Feedback { text, .. } => {
                 verbose.then(|| format!("{DIM}told the model: {}{DIM:#}", clip(text, 200)))
             }
-            EventKind::UserMessage { text } => verbose.then(|| format!("you: {}", clip(text, 200))),
+            EventKind::UserMessage { text } => {
+                self.refused.store(false, Ordering::Relaxed);
+                verbose.then(|| format!("you: {}", clip(text, 200)))
+            }
             EventKind::CellStarted { code, .. } => normal.then(|| code_lines(code)),
             EventKind::CellOutput { text, .. } => normal.then(|| indent(text)),
             EventKind::CellFinished { end, .. } => normal.then(|| cell_line(end)).flatten(),
@@ -148,7 +155,7 @@ impl Talk {
             EventKind::Plan(made) => normal.then(|| plan(made)).flatten(),
             EventKind::ContextPruned(plan) => normal.then(|| pruned(plan)),
             EventKind::ContextCompacted(made) => normal.then(|| compacted(made)),
-            EventKind::ActionChanged(change) if change.cause == ChangeCause::Aim => {
+            EventKind::ActionChanged(change) if change.cause != ChangeCause::Unreadable => {
                 normal.then(|| format!("{DIM}{}{DIM:#}", change.reason))
             }
             EventKind::GuidedAimed(_)

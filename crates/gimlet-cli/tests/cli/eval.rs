@@ -79,6 +79,7 @@ usage = { input = 200, output = 5 }
 
 [[conversation]]
 match = "Make sh test.sh"
+aim = "change"
 [[conversation.reply]]
 calls = [{ name = "read_file", args = { path = "add.sh" } }]
 usage = { input = 100, output = 10 }

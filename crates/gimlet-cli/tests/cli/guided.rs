@@ -1,5 +1,7 @@
 //! The guided action format through the real binary: the program leads, and the model answers small questions.
 
+use gimlet_models::Script;
+use gimlet_testkit::ModelServer;
 use serde_json::Value;
 
 use crate::support::{Project, Said, has_python, of_type};
@@ -8,7 +10,6 @@ const STUB: &str = "def double(n):\n    pass\n";
 const TEST: &str = "import unittest\n\nfrom double import double\n\n\nclass DoubleTest(unittest.TestCase):\n    def test_two(self):\n        self.assertEqual(double(2), 4)\n\n    def test_zero(self):\n        self.assertEqual(double(0), 0)\n";
 const ENGLISH: &str = "Write the solution into double.py, which has only a stub now. Check it with python3 -m unittest double_test";
 const GERMAN: &str = "Schreibe die Lösung in double.py; dort steht bisher nur ein Gerüst. Prüfe sie mit python3 -m unittest double_test";
-const AIM: &str = "[[reply]]\ntext = '{\"aim\": \"change\"}'\n";
 
 fn project() -> Project {
     let project = Project::new();
@@ -23,7 +24,8 @@ fn edit(body: &str) -> String {
 }
 
 fn guided(project: &Project, script: &str, task: &str, more: &[&str]) -> Said {
-    let model = project.script(script);
+    let aim = if script.starts_with("aim") { "" } else { "aim = \"change\"\n" };
+    let model = project.script(&format!("{aim}{script}"));
     let mut args = vec!["--model", &model, "--action", "guided", task];
     args.extend(more);
     project.say(&args)
@@ -208,7 +210,7 @@ fn a_run_killed_at_any_event_is_carried_on() {
 #[test]
 fn a_question_is_answered_with_tools() {
     let project = project();
-    let script = "[[reply]]\ntext = '{\"aim\": \"answer\"}'\n\
+    let script = "aim = \"answer\"\n\
                   [[reply]]\ncalls = [{ name = \"read_file\", args = { path = \"calc.py\" } }]\n\
                   [[reply]]\nexpect = ['return a - b']\ntext = \"It subtracts.\"\n";
     let said = guided(&project, script, "What does calc.py do?", &[]);
@@ -222,7 +224,7 @@ fn a_command_is_run_and_its_result_told() {
         return;
     }
     let project = project();
-    let script = "[[reply]]\ntext = '{\"aim\": \"run\"}'\n";
+    let script = "aim = \"run\"\n";
     let said = guided(&project, script, "Run `python3 -m unittest double_test`", &["--approve", "all"]);
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert!(said.stdout.contains("failed with exit code 1 (0 tests passed, 2 failed)"), "{}", said.stdout);
@@ -236,9 +238,66 @@ fn files_are_picked_from_the_list_and_long_ones_edited_by_blocks() {
     project.file("ports.py", &format!("{long}default_port = 80\n"));
     let script = "[[reply]]\nexpect = ['1. ports.py']\ntext = '{\"files\": [\"ports.py\"]}'\n\
                   [[reply]]\nexpect = ['<<<<<<< SEARCH']\ntext = '''ports.py\n<<<<<<< SEARCH\ndefault_port = 80\n=======\ndefault_port = 8080\n>>>>>>> REPLACE\n'''\n";
-    let said =
-        guided(&project, &format!("{AIM}{script}"), "The default_port shall be 8080", &["--approve", "all"]);
+    let said = guided(&project, script, "The default_port shall be 8080", &["--approve", "all"]);
     assert_eq!(said.code, 0, "{}\n{}", said.stdout, said.stderr);
     let text = std::fs::read_to_string(project.repo.path().join("ports.py")).unwrap();
     assert_eq!(text, format!("{long}default_port = 8080\n"));
+}
+
+/// A run against a server that has one model, without a word about the action format.
+async fn plain(project: Project, model: &str, script: &str, task: &'static str) -> (Said, Project) {
+    let script: Script = toml::from_str(script).unwrap();
+    let server = ModelServer::builder(script).models([model]).start().await.unwrap();
+    let url = server.url();
+    tokio::task::spawn_blocking(move || {
+        let said = project.say(&["--api-base", &url, "--approve", "all", "--json", task]);
+        (said, project)
+    })
+    .await
+    .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_without_dependable_calls_is_guided_by_default() {
+    if !has_python() {
+        return;
+    }
+    let script = format!("aim = \"change\"\n{}", edit("n * 2"));
+    let (said, project) = plain(project(), "qwen2.5-coder:1.5b", &script, GERMAN).await;
+    assert_eq!(said.code, 0, "{}\n{}", said.stdout, said.stderr);
+    assert_eq!(said.events()[0]["action"], "guided");
+    assert!(double(&project).contains("n * 2"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_describes_the_change_is_led_to_make_it() {
+    if !has_python() {
+        return;
+    }
+    let words = "[[reply]]\ntext = \"It should return n * 2.\"\n";
+    let script = format!("aim = \"change\"\n{words}{words}{}", edit("n * 2"));
+    let (said, project) = plain(project(), "qwen3:8b", &script, ENGLISH).await;
+    assert_eq!(said.code, 0, "{}\n{}", said.stdout, said.stderr);
+    let events = said.events();
+    assert_eq!(events[0]["action"], "tools");
+    let changed = of_type(&events, "action.changed");
+    assert_eq!(
+        (&changed[0]["action"], &changed[0]["cause"]),
+        (&Value::from("guided"), &Value::from("no_change"))
+    );
+    assert_eq!(of_type(&events, "guided.aimed").len(), 1, "the model is asked once what the task wants");
+    assert!(double(&project).contains("n * 2"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_gives_nothing_usable_ends_honestly_in_every_format() {
+    let words = "[[reply]]\ntext = \"It should return n * 2.\"\n".repeat(12);
+    for model in ["qwen3:8b", "qwen2.5-coder:1.5b", "unheard-of"] {
+        let (said, project) = plain(project(), model, &format!("aim = \"change\"\n{words}"), ENGLISH).await;
+        assert_eq!(said.code, 1, "{model}: {}\n{}", said.stdout, said.stderr);
+        let events = said.events();
+        let answer = of_type(&events, "run.finished")[0]["answer"].as_str().unwrap();
+        assert!(answer.starts_with("No change was made"), "{model}: {answer}");
+        assert_eq!(double(&project), STUB, "{model}");
+    }
 }

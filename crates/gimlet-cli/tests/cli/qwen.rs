@@ -118,7 +118,10 @@ fn played(name: &str) {
     let player = TapeServer::play(&tape(name));
     check(scenario(name), &player);
     assert_eq!(player.left(), 0, "everything on the tape was asked for");
-    assert!(player.asked().iter().all(|body| body["max_tokens"] == 160), "asked as it was told");
+    // What the task wants is asked beside the conversation, once a tape is over.
+    let asked = player.asked();
+    let mut conversation = asked.iter().filter(|body| !body.to_string().contains("Sort what a person says"));
+    assert!(conversation.all(|body| body["max_tokens"] == 160), "asked as it was told");
 }
 
 macro_rules! runs {

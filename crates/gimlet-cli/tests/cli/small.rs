@@ -105,7 +105,8 @@ async fn a_server_of_files_is_asked_as_its_model_wants_it() {
     let server = server(script, "/models/Qwen2.5-Coder-7B-Instruct-Q4_K_M.gguf", 32_768).await;
     let url = server.url();
     let name = "llamacpp/qwen2.5-coder-7b-instruct-q4_k_m";
-    let (project, said) = say(Project::new(), &["-m", name, "--api-base", &url, "what is wrong?"]).await;
+    let (project, said) =
+        say(Project::new(), &["-m", name, "-a", "tools", "--api-base", &url, "what is wrong?"]).await;
     assert_eq!((said.code, said.stdout.as_str()), (0, "it subtracts\n"), "{}", said.stderr);
     let requests = server.requests();
     assert!(requests[0].body.get("tools").is_none(), "this family prints its calls");
@@ -135,7 +136,8 @@ async fn a_very_small_model_is_shown_the_files_and_held_until_it_has_looked() {
     let server = server(script, "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 8192).await;
     let url = server.url();
     let name = "llamacpp/qwen2.5-coder-1.5b-instruct-q4_k_m";
-    let (_, said) = say(Project::new(), &["-m", name, "--api-base", &url, "what is wrong?"]).await;
+    let (_, said) =
+        say(Project::new(), &["-m", name, "-a", "tools", "--api-base", &url, "what is wrong?"]).await;
     assert_eq!((said.code, said.stdout.as_str()), (0, "it subtracts\n"), "{}", said.stderr);
     let requests = server.requests();
     let held: Vec<bool> = requests.iter().map(|request| schema(request).is_some()).collect();
@@ -185,6 +187,7 @@ print(read_file('calc.py'))
 async fn a_very_small_model_changes_a_file_in_one_step_and_it_can_be_undone() {
     let script = r#"
     order = "turns"
+    aim = "change"
     [[reply]]
     text = '{"name": "read_file", "arguments": {"path": "calc.py"}}'
     [[reply]]
@@ -203,7 +206,7 @@ async fn a_very_small_model_changes_a_file_in_one_step_and_it_can_be_undone() {
     let name = "llamacpp/qwen2.5-coder-1.5b-instruct-q4_k_m";
     let task = "Fix the bug in calc.py.";
     let (project, said) =
-        say(Project::new(), &["-m", name, "--api-base", &url, "--approve", "all", task]).await;
+        say(Project::new(), &["-m", name, "-a", "tools", "--api-base", &url, "--approve", "all", task]).await;
     assert_eq!((said.code, said.stdout.as_str()), (0, "It adds now.\n"), "{}", said.stderr);
     let requests = server.requests();
     let actions = schema(&requests[0]).unwrap()["oneOf"].as_array().unwrap();
@@ -218,7 +221,7 @@ async fn a_very_small_model_changes_a_file_in_one_step_and_it_can_be_undone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grade_is_kept_and_decides() {
-    // Never a call of its own, natively or as JSON, but good code: three rounds of four tasks.
+    // Never a call of its own, natively or as JSON, but good code: three rounds of five tasks.
     let round = r#"
     [[reply]]
     text = "I would add them."
@@ -226,6 +229,8 @@ async fn a_grade_is_kept_and_decides() {
     text = "The sum is known."
     [[reply]]
     text = "```python\nprint(2 + 3)\n```"
+    [[reply]]
+    text = "I would set it."
     [[reply]]
     text = "Sorry."
     "#;
@@ -236,11 +241,18 @@ async fn a_grade_is_kept_and_decides() {
         say(Project::new(), &["models", "probe", "ollama_chat/qwen3:8b", "--api-base", &url]).await;
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert!(said.stdout.contains("code in a fence         ●●●"), "{}", said.stdout);
-    assert!(said.stdout.contains("will be used with       code"), "{}", said.stdout);
-    let (_, said) =
+    assert!(said.stdout.contains("will be used with       --action code"), "{}", said.stdout);
+    let (project, said) =
         say(project, &["--json", "-m", "ollama_chat/qwen3:8b", "--api-base", &url, "hello"]).await;
     let events = said.events();
     assert_eq!(of_type(&events, "run.started")[0]["action"], "code", "{}", said.stderr);
+    let (project, said) = say(project, &["models", "--api-base", &url]).await;
+    assert!(said.stdout.contains("failed its probe"), "{}", said.stdout);
+    assert!(said.stderr.contains("it works with --action code: the probe saw Python"), "{}", said.stderr);
+    let (project, said) = say(project, &["models", "probe", "--reset"]).await;
+    assert!(said.code == 0 && said.stderr.contains("forgot 1 grade"), "{}", said.stderr);
+    let (_, said) = say(project, &["models", "--api-base", &url]).await;
+    assert!(said.stderr.contains("it works with --action tools: native tool calls"), "{}", said.stderr);
 }
 
 /// The configuration of a team that routes between hosted models, as they write it; only the address is a local one.

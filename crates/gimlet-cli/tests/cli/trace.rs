@@ -194,7 +194,10 @@ fn what_was_said_leaves_only_when_asked_and_without_secrets() {
 
     let full = run(&["--trace-content"], &[]);
     assert!(full.contains("what is wrong?") && full.contains("filler") && !full.contains(SECRET));
-    let model = collector.spans().into_iter().rfind(|span| span.name.starts_with("llm ")).unwrap();
+    let of_task = |span: &ExportedSpan| {
+        span.name.starts_with("llm ") && span.text("llm.input_messages.1.message.content") == "what is wrong?"
+    };
+    let model = collector.spans().into_iter().rfind(of_task).unwrap();
     assert_eq!(model.text("llm.input_messages.0.message.role"), "system");
     assert_eq!(model.text("llm.input_messages.1.message.content"), "what is wrong?");
     assert_eq!(

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 
 use super::discover::Installed;
-use super::families::{Families, Tier};
+use super::families::{Families, Profile, Tier};
 use crate::wire::Wire;
 
 /// Largest model that is taken before smaller ones, in billions of parameters.
@@ -90,10 +90,12 @@ impl ChooseError {
 }
 
 /// Takes the named model, or the best one.
+/// `profile` says how to treat a model: by its family, and by how it did when it was graded.
 pub fn choose(
     wanted: Option<&str>,
     installed: &[Installed],
     families: &Families,
+    profile: impl Fn(&Installed) -> Profile,
     wire: Wire,
     host: &str,
 ) -> Result<Choice, ChooseError> {
@@ -102,7 +104,7 @@ pub fn choose(
         Some(wanted) => named(wanted, installed, host, pull(wanted)),
         None => {
             let suggestion = families.preferred().first().and_then(|name| pull(name));
-            best(installed, families, host, suggestion)
+            best(installed, families, profile, host, suggestion)
         }
     }
 }
@@ -162,6 +164,7 @@ fn file_name(name: &str) -> &str {
 fn best(
     installed: &[Installed],
     families: &Families,
+    profile: impl Fn(&Installed) -> Profile,
     host: &str,
     pull: Option<String>,
 ) -> Result<Choice, ChooseError> {
@@ -175,13 +178,13 @@ fn best(
             .iter()
             .find(|model| model.name == *preferred)
             .or_else(|| installed.iter().find(|model| model.name.starts_with(&variant)));
-        if let Some(model) = found {
+        if let Some(model) = found.filter(|model| profile(model).tier < Tier::Limited) {
             return Ok(Choice { model: model.clone(), why: "the preferred model".to_owned() });
         }
     }
     let fit = installed
         .iter()
-        .map(|model| (families.profile(model), model))
+        .map(|model| (profile(model), model))
         .filter(|(profile, _)| profile.tier != Tier::Unfit)
         .min_by_key(|(profile, model)| rank(profile.tier, model, families));
     match fit {
@@ -196,7 +199,7 @@ fn best(
             host: host.to_owned(),
             reasons: installed
                 .iter()
-                .map(|model| format!("{}: {}", model.name, families.profile(model).defects.join(", ")))
+                .map(|model| format!("{}: {}", model.name, profile(model).defects.join(", ")))
                 .collect(),
             pull,
         }),

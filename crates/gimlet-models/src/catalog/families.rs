@@ -14,6 +14,9 @@ const BUILT_IN: &str = include_str!("../../families.toml");
 /// on. By itself a model of 1.5 billion answered six of ten questions about a repository with a call; under the schema,
 /// twenty of twenty.
 const TOO_SMALL_TO_BE_FREE: f64 = 4.0;
+/// Billions of parameters up to which a model without dependable native calls is led by the program: it can write a
+/// function, but not plan, choose among tools and quote code inside JSON at once.
+const GUIDED_UP_TO: f64 = 15.0;
 /// How much of the window is used when the model has more: a larger one costs memory on every request.
 const USUAL_WINDOW: u32 = 16_384;
 /// The window when nobody knows the real one.
@@ -58,6 +61,17 @@ pub enum Action {
     Guided,
 }
 
+/// What is said of a family rests on this.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// What its makers and servers document; nobody tried it with Gimlet.
+    #[default]
+    Documented,
+    /// It was tried with Gimlet.
+    Tried,
+}
+
 /// A family of models.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,9 +85,12 @@ pub struct Family {
     pub tier: Tier,
     /// How it calls tools.
     pub calls: Calls,
-    /// How it acts best.
+    /// How it acts best, where that does not follow from its calls and its size.
     #[serde(default)]
-    pub action: Action,
+    pub action: Option<Action>,
+    /// What the entry rests on.
+    #[serde(default)]
+    pub evidence: Evidence,
     /// Billions of parameters below which it is unfit.
     #[serde(default)]
     pub smallest: Option<f64>,
@@ -104,8 +121,10 @@ pub struct Profile {
     pub family: Option<String>,
     /// How good it is.
     pub tier: Tier,
-    /// How it acts best.
+    /// How it acts.
     pub action: Action,
+    /// Why it acts so, for people.
+    pub why: String,
     /// How it calls tools.
     pub calls: Calls,
     /// When it is held to the form of a call.
@@ -213,10 +232,12 @@ impl Families {
             (Some(true) | None, Some(Calls::Native)) | (Some(true), None) => Calls::Native,
             (None, None) => Calls::Text,
         };
+        let (action, why) = acting(model, family, calls);
         Profile {
             family: family.map(|family| family.name.clone()),
             tier,
-            action: family.map(|family| family.action).unwrap_or_default(),
+            action,
+            why,
             calls,
             constrain: match (calls, model.billions()) {
                 (Calls::Text, Some(size)) if size < TOO_SMALL_TO_BE_FREE => Constrain::Always,
@@ -233,6 +254,31 @@ impl Families {
             reasoning: family.map(|family| family.reasoning).unwrap_or_default(),
             defects,
         }
+    }
+}
+
+/// How a model acts, and why. Models without dependable native calls are led by the program up to a size; what the family
+/// says counts beyond it.
+fn acting(model: &Installed, family: Option<&Family>, calls: Calls) -> (Action, String) {
+    let is_small = model.billions().is_none_or(|size| size <= GUIDED_UP_TO);
+    let said = family.and_then(|family| family.action);
+    match (calls, said) {
+        (_, Some(Action::Guided)) => (Action::Guided, "its family is led by the program".to_owned()),
+        (Calls::Text, _) if is_small => {
+            let whose = match (model.tools, family) {
+                (Some(false), _) => "its server offers no native tool calls",
+                (_, Some(_)) => "its family makes no dependable native tool calls",
+                (_, None) => "nothing is known of its tool calls",
+            };
+            let size = match model.billions() {
+                Some(size) => format!("{size:.1} billion parameters"),
+                None => "its size is unknown".to_owned(),
+            };
+            (Action::Guided, format!("{whose}, {size}"))
+        }
+        (_, Some(action)) => (action, "as its family works best".to_owned()),
+        (Calls::Native, None) => (Action::Tools, "native tool calls".to_owned()),
+        (Calls::Text, None) => (Action::Tools, "large enough to write tool calls as text".to_owned()),
     }
 }
 

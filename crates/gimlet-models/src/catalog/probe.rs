@@ -10,6 +10,9 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use gimlet::constrain::Constrain;
 use gimlet::event::ActionFormat;
+use gimlet::guided::ask::EditQuestion;
+use gimlet::guided::reply::{self, Block};
+use gimlet::guided::show::EditForm;
 use gimlet::message::Message;
 use gimlet::model::{Model, ModelError, ModelEvent, Reply, ReplyBuilder, Request, Sampling};
 use gimlet::parse::{Intent, parse};
@@ -18,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::families::{Action, Calls, Profile};
+use super::families::{Action, Calls, Profile, Tier};
 
 /// What a model showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +34,9 @@ pub struct Scorecard {
     pub json: Grade,
     /// Python in a fence.
     pub code: Grade,
+    /// A whole file, changed as asked, in a fence; none in cards of earlier versions.
+    #[serde(default)]
+    pub edit: Grade,
     /// Mending its format after being told.
     pub correction: Grade,
     /// Tokens written a second.
@@ -64,10 +70,37 @@ impl Scorecard {
         if self.native.is_reliable() { Calls::Native } else { Calls::Text }
     }
 
-    /// How it acts best: code only where it keeps no format for tools but writes code.
-    pub fn action(&self) -> Action {
-        let tools = self.native.is_reliable() || self.json.is_reliable();
-        if !tools && self.code.is_reliable() { Action::Code } else { Action::Tools }
+    /// How it acts best, given how its family and size would have it, and why.
+    pub fn action(&self, usual: Action) -> (Action, &'static str) {
+        let guides = self.edit.is_reliable();
+        if self.native.is_reliable() {
+            (Action::Tools, "the probe saw dependable native tool calls")
+        } else if guides && usual == Action::Guided {
+            (Action::Guided, "the probe saw whole files and no dependable native tool calls")
+        } else if self.json.is_reliable() {
+            (Action::Tools, "the probe saw tool calls as JSON")
+        } else if guides {
+            (Action::Guided, "the probe saw whole files and no tool calls")
+        } else if self.code.is_reliable() {
+            (Action::Code, "the probe saw Python and no tool calls")
+        } else {
+            (usual, "the probe saw no format that it keeps")
+        }
+    }
+
+    /// The best tier that is left for it: one that keeps no format cannot be relied on, whatever its family.
+    fn best_tier(&self) -> Tier {
+        let all = [self.native, self.json, self.code, self.edit, self.correction];
+        let formats = [self.native, self.json, self.code, self.edit];
+        if all.iter().all(|grade| grade.right == 0) {
+            Tier::Unfit
+        } else if !formats.iter().any(|grade| grade.is_reliable()) {
+            Tier::Limited
+        } else if !self.native.is_reliable() && !self.json.is_reliable() {
+            Tier::Usable
+        } else {
+            Tier::Best
+        }
     }
 
     /// The card, for people.
@@ -81,17 +114,13 @@ impl Scorecard {
         card.push_str(&line("native tool calls", self.native));
         card.push_str(&line("tool calls as JSON", self.json));
         card.push_str(&line("code in a fence", self.code));
+        if self.edit.of > 0 {
+            card.push_str(&line("edit of a file", self.edit));
+        }
         card.push_str(&line("follows a correction", self.correction));
         if let Some(speed) = self.speed {
             card.push_str(&format!("  {:<24}{speed:.0} tokens/s\n", "speed"));
         }
-        let action = match (self.action(), self.calls()) {
-            (Action::Code, _) => "code",
-            (Action::Guided, _) => "guided",
-            (Action::Tools, Calls::Native) => "tools, native calls",
-            (Action::Tools, Calls::Text) => "tools, calls as text",
-        };
-        card.push_str(&format!("  {:<24}{action}\n", "will be used with"));
         card
     }
 }
@@ -101,7 +130,13 @@ impl Profile {
     #[must_use]
     pub fn corrected(mut self, card: &Scorecard) -> Self {
         self.calls = card.calls();
-        self.action = card.action();
+        let (action, why) = card.action(self.action);
+        (self.action, self.why) = (action, why.to_owned());
+        let best = card.best_tier();
+        if best > self.tier {
+            self.tier = best;
+            self.defects.push("failed its probe".to_owned());
+        }
         if !card.native.is_reliable() && !card.json.is_reliable() {
             self.constrain = Constrain::Always;
         }
@@ -109,13 +144,17 @@ impl Profile {
     }
 }
 
-/// Grades a model with so many rounds of the four tasks.
+/// Kinds of small tasks in a round of [`probe`].
+pub const KINDS: u32 = 5;
+
+/// Grades a model with so many rounds of the small tasks, one kind for each format and one for corrections.
 pub async fn probe(model: &dyn Model, rounds: u32) -> Result<Scorecard, ModelError> {
     let mut card = Scorecard {
         model: model.id().to_owned(),
         native: Grade::default(),
         json: Grade::default(),
         code: Grade::default(),
+        edit: Grade::default(),
         correction: Grade::default(),
         speed: None,
     };
@@ -130,6 +169,9 @@ pub async fn probe(model: &dyn Model, rounds: u32) -> Result<Scorecard, ModelErr
             format!("Write Python that prints the sum of {a} and {b}. Reply with one ```python block only.");
         let (reply, speed) = ask(model, vec![Message::user(prompt)], Vec::new()).await?;
         card.code.add(is_code(&reply.text));
+        speeds.extend(speed);
+        let (reply, speed) = ask(model, vec![Message::user(edit_task(a, b))], Vec::new()).await?;
+        card.edit.add(is_edit(&reply.text, a, b));
         speeds.extend(speed);
         card.correction.add(correction(model, a, b).await?);
     }
@@ -235,6 +277,30 @@ fn is_code(text: &str) -> bool {
     code.contains("print(")
 }
 
+/// A question as guided work asks it: a file, what is to change, and the form of the reply.
+fn edit_task(a: u32, b: u32) -> String {
+    let text = format!("LIMIT = {a}\n\n\ndef fits(n):\n    return n < LIMIT\n");
+    let question = EditQuestion {
+        task: &format!("Set LIMIT to {b}{a}, and let fits accept LIMIT itself."),
+        notes: "",
+        tests: Vec::new(),
+        files: vec![("limit.py".to_owned(), Some(text), EditForm::Whole)],
+        problem: None,
+    };
+    question.text()
+}
+
+/// Whether a reply holds the file with both changes, read as guided work reads it.
+fn is_edit(text: &str, a: u32, b: u32) -> bool {
+    let limit = format!("LIMIT = {b}{a}");
+    reply::parse(text, &["limit.py"]).iter().any(|block| match block {
+        Block::Whole { text, .. } => {
+            text.contains(&limit) && (text.contains("n <= LIMIT") || text.contains("LIMIT >= n"))
+        }
+        Block::Replace { .. } | Block::Delete { .. } => false,
+    })
+}
+
 /// Cards that were made before, in a file.
 #[derive(Debug, Default)]
 pub struct Scorecards {
@@ -268,9 +334,24 @@ impl Scorecards {
         self.cards.get(digest)
     }
 
+    /// Forgets the card of these weights, or all. Returns how many there were.
+    pub fn forget(&mut self, digest: Option<&str>) -> Result<usize, ScorecardsError> {
+        let before = self.cards.len();
+        match digest {
+            Some(digest) => drop(self.cards.remove(digest)),
+            None => self.cards.clear(),
+        }
+        self.save()?;
+        Ok(before - self.cards.len())
+    }
+
     /// Keeps a card. The file is replaced whole, so that a crash leaves the old one.
     pub fn insert(&mut self, digest: impl Into<String>, card: Scorecard) -> Result<(), ScorecardsError> {
         self.cards.insert(digest.into(), card);
+        self.save()
+    }
+
+    fn save(&self) -> Result<(), ScorecardsError> {
         let failed = |source| ScorecardsError { path: self.path.clone(), source };
         let bytes = serde_json::to_vec_pretty(&self.cards).map_err(|error| failed(error.into()))?;
         let fresh = self.path.with_extension("new");

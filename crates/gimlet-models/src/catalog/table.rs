@@ -2,7 +2,7 @@
 
 use super::choose::tier_word;
 use super::discover::Installed;
-use super::families::{Calls, Profile, Tier};
+use super::families::{Action, Calls, Profile, Tier};
 
 /// Draws the table, each model as `profile` treats it; `chosen` is marked and stands first.
 pub fn table(models: &[Installed], profile: impl Fn(&Installed) -> Profile, chosen: Option<&str>) -> String {
@@ -10,8 +10,10 @@ pub fn table(models: &[Installed], profile: impl Fn(&Installed) -> Profile, chos
     rows.sort_by_key(|(profile, model)| {
         (Some(model.name.as_str()) != chosen, profile.tier, model.name.clone())
     });
-    let mut lines =
-        vec![["", "MODEL", "SIZE", "PARAMS", "QUANT", "CONTEXT", "TOOLS", "TIER", "NOTE"].map(String::from)];
+    let mut lines = vec![
+        ["", "MODEL", "SIZE", "PARAMS", "QUANT", "CONTEXT", "CALLS", "ACTION", "TIER", "NOTE"]
+            .map(String::from),
+    ];
     for (profile, model) in rows {
         let unknown = || "–".to_owned();
         let window = model.set_context.or(model.context);
@@ -28,6 +30,12 @@ pub fn table(models: &[Installed], profile: impl Fn(&Installed) -> Profile, chos
                 (_, Calls::Text) => "as text",
             }
             .to_owned(),
+            match profile.action {
+                Action::Tools => "tools",
+                Action::Code => "code",
+                Action::Guided => "guided",
+            }
+            .to_owned(),
             tier_word(profile.tier).to_owned(),
             profile.defects.join("; "),
         ]);
@@ -35,10 +43,10 @@ pub fn table(models: &[Installed], profile: impl Fn(&Installed) -> Profile, chos
     draw(&lines)
 }
 
-fn draw(lines: &[[String; 9]]) -> String {
+fn draw(lines: &[[String; 10]]) -> String {
     let width =
         |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..9).map(width).collect();
+    let widths: Vec<usize> = (0..10).map(width).collect();
     let mut text = String::new();
     for line in lines {
         let mut row = String::new();

@@ -215,7 +215,7 @@ impl<'a> Builder<'a> {
         if part.action == ActionFormat::Code {
             builder = builder.executor(self.executor(part.executor, part.imports)?);
         }
-        if part.action == ActionFormat::Guided {
+        if part.action == ActionFormat::Guided || manner.takes_over {
             builder = builder
                 .guide(self.project.guide(self.settings))
                 .driver_tools(self.offered(self.driver_tools(part.entry)?));

@@ -142,6 +142,7 @@ async fn chat(
     let mut recorded = Recorded {
         wire,
         path: path.to_owned(),
+        asks_aim: false,
         task: String::new(),
         body: parsed.unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned())),
         bytes: body.len(),
@@ -199,7 +200,13 @@ fn judge(shared: &Shared, unreadable: Option<String>, recorded: &mut Recorded) -
         }
     };
     recorded.task = chat.task().to_owned();
+    recorded.asks_aim = gimlet::guided::ask::is_aim(chat.system());
     let mut found = rules::check(&chat);
+    if recorded.asks_aim {
+        found.retain(|violation| !shared.manners.allowed.contains(&violation.rule));
+        recorded.violations = found;
+        return Some(chat);
+    }
     let mut journal = shared.journal();
     let announced = journal.compacted.iter().position(|task| chat.task().contains(task.as_str()));
     let by_header = recorded.header("x-gimlet-compacted") == Some("1");
@@ -229,7 +236,7 @@ fn next_reply(shared: &Shared, chat: &Chat, recorded: &mut Recorded) -> Result<S
     if !has(shared, &chat.model) {
         return Err(Missing::Model(format!("model '{}' not found", chat.model)));
     }
-    let turn = Turn { task: chat.task(), last: chat.last(), replies: chat.replies() };
+    let turn = Turn { system: chat.system(), task: chat.task(), last: chat.last(), replies: chat.replies() };
     shared.player.next(turn).map_err(|detail| {
         let violation = Violation { rule: Rule::Script, detail };
         let message = violation.to_string();

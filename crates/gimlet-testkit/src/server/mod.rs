@@ -119,9 +119,16 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// Every model call so far, broken ones too.
+    /// Every model call of a conversation so far, broken ones too.
     pub fn requests(&self) -> Vec<Recorded> {
-        self.shared.journal().requests.clone()
+        let journal = self.shared.journal();
+        journal.requests.iter().filter(|request| !request.asks_aim).cloned().collect()
+    }
+
+    /// The questions for what a task wants, which stand beside the conversations.
+    pub fn aims(&self) -> Vec<Recorded> {
+        let journal = self.shared.journal();
+        journal.requests.iter().filter(|request| request.asks_aim).cloned().collect()
     }
 
     /// The model calls of the conversations whose first user message holds a text.

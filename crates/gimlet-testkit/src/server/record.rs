@@ -16,6 +16,8 @@ pub struct Recorded {
     pub path: String,
     /// The first user message, which names the conversation; empty when it could not be read.
     pub task: String,
+    /// Whether it asks what a task wants, beside every conversation.
+    pub asks_aim: bool,
     /// The body; a string when it was no JSON.
     pub body: Value,
     /// Length of the body in bytes, as it came.

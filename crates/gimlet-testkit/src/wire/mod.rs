@@ -106,6 +106,14 @@ impl Chat {
             .unwrap_or("")
     }
 
+    /// The standing instructions.
+    pub(crate) fn system(&self) -> &str {
+        match self.said.first() {
+            Some(Said::System { text }) => text,
+            Some(_) | None => "",
+        }
+    }
+
     /// The last thing said.
     pub(crate) fn last(&self) -> &str {
         match self.said.last() {

@@ -8,6 +8,7 @@ use axum::response::{Html, Response};
 use gimlet_runtime::models;
 use gimlet_runtime::options::{Action, ApproveMode, Choice};
 use gimlet_runtime::parts::models::catalog::{Families, choose};
+use gimlet_runtime::served::graded;
 use gimlet_runtime::{Options, Settings};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -103,7 +104,9 @@ async fn installed(settings: &Settings) -> (Vec<String>, String) {
     let told = match (models::installed(settings).await, Families::built_in()) {
         (Ok((server, installed)), Ok(families)) => {
             names.extend(installed.iter().map(|model| model.name.clone()));
-            match choose(None, &installed, &families, server.wire(), server.host()) {
+            let cards = models::scorecards(settings.process()).ok();
+            let profile = |model: &_| graded(&families, cards.as_ref(), model);
+            match choose(None, &installed, &families, profile, server.wire(), server.host()) {
                 Ok(choice) => format!("{} would be chosen: {}", choice.model.name, choice.why),
                 Err(error) => error.to_string(),
             }

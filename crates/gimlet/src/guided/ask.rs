@@ -17,24 +17,47 @@ pub const NEW_FILE: &str = "a new file";
 const HEAD: usize = 900;
 const TAIL: usize = 500;
 
-/// A small model sorts by examples where it does not by descriptions.
-const AIM_EXAMPLES: &str = "Sort a task into one of three kinds: change (files are to be edited), answer (a question), run (a command).\n\
-    Task: Why does login fail?\nKind: answer\n\
-    Task: Login fails with an empty name\nKind: change\n\
-    Task: Add a test for parse\nKind: change\n\
-    Task: Wo wird die Version gelesen?\nKind: answer\n\
-    Task: Run the linter\nKind: run\n\
-    Task: Escribe una función que sume\nKind: change\n\
-    Task: main.py 做什么？\nKind: answer";
+/// How a task is sorted. It is told in turns of its own: a small model sorts by examples where it does not by
+/// descriptions, and takes what it is said to have replied for its own way.
+const AIM_RULE: &str = "Sort what a person says to a coding agent. {\"aim\": \"change\"}: files are to be written or edited, \
+    or a fault is reported. {\"aim\": \"answer\"}: a question is to be answered, or something explained. \
+    {\"aim\": \"run\"}: a command is to be run, and no file is to be written. Reply with JSON.";
+const AIM_EXAMPLES: [(&str, &str); 14] = [
+    ("Why does login fail?", "answer"),
+    ("Login fails with an empty name", "change"),
+    ("Run the linter", "run"),
+    ("Describe the module", "answer"),
+    ("Traceback (most recent call last):\n  File \"a.py\", line 3\nKeyError: 'id'", "change"),
+    ("Which modules import os?", "answer"),
+    ("Put the code into sum.py and check it with make test", "change"),
+    ("Wo wird die Version gelesen?", "answer"),
+    ("Escribe una función que sume", "change"),
+    ("Warum stürzt das Programm ab?", "answer"),
+    ("Users want to filter the list by name.", "change"),
+    ("What happens when the build breaks?", "answer"),
+    ("The build breaks", "change"),
+    ("main.py 做什么？", "answer"),
+];
 
-/// The question for what the task wants.
-pub fn aim(task: &str) -> (String, Value) {
-    let text = format!("{AIM_EXAMPLES}\n\nTask: {}\nKind as JSON:", clipped(task));
+/// The question for what the task wants: its messages, and the schema of the reply.
+pub fn aim(task: &str) -> (Vec<Message>, Value) {
+    let mut messages = vec![Message::system(AIM_RULE)];
+    for (said, aim) in AIM_EXAMPLES {
+        messages.push(Message::user(said));
+        let text = format!("{{\"aim\": \"{aim}\"}}");
+        messages.push(Message::Assistant { text, thinking: Vec::new(), calls: Vec::new() });
+    }
+    messages.push(Message::user(clipped(task)));
     let schema = json!({
         "type": "object", "required": ["aim"], "additionalProperties": false,
         "properties": {"aim": {"type": "string", "enum": ["change", "answer", "run"]}},
     });
-    (text, schema)
+    (messages, schema)
+}
+
+/// Whether a conversation with this system prompt asks what a task wants.
+pub fn is_aim(system: &str) -> bool {
+    system == AIM_RULE
 }
 
 /// The aim a reply names.
@@ -197,8 +220,11 @@ pub const GO_ON: &str = "Your reply was cut off. Go on exactly where it stopped.
 
 /// The messages of a question: each is asked for itself, and a reply that was cut goes on.
 pub(crate) fn conversation(state: &State, question: &str) -> Vec<Arc<Message>> {
-    let system = state.started.as_ref().map(|started| started.system.as_str()).unwrap_or_default();
-    let mut messages = vec![Message::system(system), Message::user(question)];
+    let mut messages: Vec<Message> = match state.messages.first().map(Arc::as_ref) {
+        Some(Message::System { text }) => vec![Message::system(text)],
+        Some(_) | None => Vec::new(),
+    };
+    messages.push(Message::user(question));
     let partial = &state.guided.partial;
     if !partial.is_empty() {
         messages.push(Message::Assistant { text: partial.clone(), thinking: Vec::new(), calls: Vec::new() });

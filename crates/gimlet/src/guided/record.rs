@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::{Failure, ModelMessage};
+use crate::message::{Finish, Usage};
+
 /// What a task wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,12 +30,38 @@ pub enum DecidedBy {
 }
 
 /// `guided.aimed`: what the task wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Aimed {
     /// The aim.
     pub aim: Aim,
     /// Who decided.
     pub by: DecidedBy,
+    /// The reply, where the model was asked beside its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Box<AimReply>>,
+}
+
+/// A reply to the question for what a task wants, asked beside the steps.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AimReply {
+    /// Its text.
+    pub text: String,
+    /// What it cost.
+    pub usage: Usage,
+    /// Why it ended.
+    pub finish: Finish,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+impl AimReply {
+    /// As a message of the model.
+    pub(crate) fn message(&self) -> ModelMessage {
+        let (text, usage, finish) = (self.text.clone(), self.usage, self.finish);
+        ModelMessage { text, usage, finish, ..ModelMessage::default() }
+    }
 }
 
 /// A file the task may be about.

@@ -4,10 +4,12 @@ use serde_json::Value;
 
 use super::{Ending, Next, Run, fail};
 use crate::event::{EventKind, FeedbackReason, FinishState};
+use crate::guided::Aim;
 use crate::hook::Facts;
 use crate::output::{CORRECTIONS, correction};
-use crate::state::result_text;
+use crate::state::{CallSummary, result_text};
 use crate::store::StoreError;
+use crate::work::Work;
 
 /// An answer that has the form it should have, or what is wrong with it.
 enum Shaped {
@@ -16,7 +18,11 @@ enum Shaped {
 }
 
 impl Run {
-    pub(super) async fn conclude(&self, answer: String, value: Option<Value>) -> Result<Next, StoreError> {
+    pub(super) async fn conclude(
+        &mut self,
+        answer: String,
+        value: Option<Value>,
+    ) -> Result<Next, StoreError> {
         let (closing, misshapen) = self.services.journal.with_state(|state| (state.closing, state.misshapen));
         match (self.shape(&answer, value), closing) {
             (Shaped::Fits { answer, value }, Some(limit)) => Ok(self.close(answer, value, limit, None)),
@@ -65,9 +71,17 @@ impl Run {
     }
 
     /// Puts an answer to the checks.
-    async fn judge(&self, answer: String, value: Option<Value>) -> Result<Next, StoreError> {
-        let journal = &self.services.journal;
+    async fn judge(&mut self, answer: String, value: Option<Value>) -> Result<Next, StoreError> {
+        if self.wants_aim()
+            && let Some(end) = self.ask_aim().await?
+        {
+            return Ok(end);
+        }
         let missing = self.missing(&answer).await;
+        if !missing.is_empty() && self.is_to_be_guided() {
+            return self.guide_instead().await;
+        }
+        let journal = &self.services.journal;
         let text = format!("That answer is not accepted yet:\n- {}\nGo on.", missing.join("\n- "));
         let is_given_up = journal.with_state(|state| {
             let again = state.refused.as_ref().filter(|refused| refused.text == text);
@@ -83,21 +97,64 @@ impl Run {
 
     /// What the checks find missing.
     async fn missing(&self, answer: &str) -> Vec<String> {
-        if self.agent.checks.is_empty() {
-            return Vec::new();
-        }
-        let (task, tools, calls, work) = self.services.journal.with_state(|state| {
-            let tools = state.started.as_ref().map(|started| started.tools.clone()).unwrap_or_default();
-            let calls = state.history[state.before_task.min(state.history.len())..].to_vec();
-            (state.task.clone(), tools, calls, state.work.clone())
-        });
-        let facts = Facts { task: &task, tools: &tools, calls: &calls, work: &work };
         let mut missing = Vec::new();
+        if self.agent.checks.is_empty() {
+            return missing;
+        }
+        let known = self.known();
         for check in &self.agent.checks {
-            if let Err(reason) = check.check(answer, facts).await {
+            if let Err(reason) = check.check(answer, known.facts()).await {
                 missing.push(reason);
             }
         }
         missing
+    }
+
+    /// Whether a check must know what the task wants, and nobody has asked the model yet.
+    fn wants_aim(&self) -> bool {
+        if self.agent.checks.is_empty()
+            || self.services.journal.with_state(|state| state.guided.aim.is_some())
+        {
+            return false;
+        }
+        let known = self.known();
+        self.agent.checks.iter().any(|check| check.wants_aim(&known.facts()))
+    }
+
+    /// Whether the program takes over: a change is asked for, none was made, and telling the model so did not help.
+    fn is_to_be_guided(&self) -> bool {
+        self.agent.guide.is_some()
+            && self.services.journal.with_state(|state| {
+                state.guided.aim == Some(Aim::Change)
+                    && state.refused.is_some()
+                    && state.work.files_changed.is_empty()
+                    && state.work.patches.is_empty()
+            })
+    }
+
+    fn known(&self) -> Known {
+        self.services.journal.with_state(|state| Known {
+            task: state.task.clone(),
+            tools: state.started.as_ref().map(|started| started.tools.clone()).unwrap_or_default(),
+            calls: state.history[state.before_task.min(state.history.len())..].to_vec(),
+            work: state.work.clone(),
+            aim: state.guided.aim,
+        })
+    }
+}
+
+/// What checks are told, taken out of the state: a check may wait, and the state is locked only for a moment.
+struct Known {
+    task: String,
+    tools: Vec<String>,
+    calls: Vec<CallSummary>,
+    work: Work,
+    aim: Option<Aim>,
+}
+
+impl Known {
+    fn facts(&self) -> Facts<'_> {
+        let Known { task, tools, calls, work, aim } = self;
+        Facts { task, tools, calls, work, aim: *aim }
     }
 }

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
 use tracing::Instrument;
 
 use super::{Ending, Next, Run, fail};
-use crate::event::{ActionChange, ActionFormat, ChangeCause, EventKind, Purpose};
+use crate::event::{ActionFormat, ChangeCause, EventKind, Purpose};
 use crate::guided::apply::{Base, Texts};
 use crate::guided::ask::{self, EditQuestion};
 use crate::guided::record::{
@@ -19,12 +18,9 @@ use crate::guided::{CHECK_TOOL, Guide, Guided, Step, WRITE_TOOL, Way, reply, tel
 use crate::hook::Flow;
 use crate::message::Finish;
 use crate::model::Request;
-use crate::prompt::system_prompt;
 use crate::store::StoreError;
 use crate::telemetry;
 
-/// Longest reply to a question whose answer is a choice, in tokens.
-const CHOICE_TOKENS: u32 = 120;
 /// The window that is assumed where nobody knows it, and the reply in it.
 const UNKNOWN_WINDOW: (u32, u32) = (32_768, 4096);
 /// Most characters of a check's output that the model reads.
@@ -62,16 +58,15 @@ impl Run {
             return self.hand_over("its answer has a schema").await;
         }
         let journal = self.services.journal.clone();
-        if purpose == Purpose::Aim && self.names_file_and_check().await {
-            let aimed = Aimed { aim: Aim::Change, by: DecidedBy::Task };
-            return self.record(EventKind::GuidedAimed(aimed)).await;
-        }
         let (question, mut request) = match purpose {
-            Purpose::Aim => journal.with_state(|state| self.choice(ask::aim(&state.task))),
-            Purpose::Pick => journal.with_state(|state| {
-                let candidates = state.guided.found.as_ref().map(|found| found.candidates.as_slice());
-                self.choice(ask::pick(&state.task, candidates.unwrap_or_default()))
-            }),
+            Purpose::Aim => self.aim_request(),
+            Purpose::Pick => {
+                let (question, schema) = journal.with_state(|state| {
+                    let candidates = state.guided.found.as_ref().map(|found| found.candidates.as_slice());
+                    ask::pick(&state.task, candidates.unwrap_or_default())
+                });
+                (question, self.choice(schema))
+            }
             Purpose::Edit | Purpose::Plan | Purpose::Summary => self.edit_question(guide),
         };
         self.close_step().await;
@@ -85,12 +80,14 @@ impl Run {
         self.open_step = Some(step);
         let span = self.step.insert(journal.with_state(telemetry::work_span)).clone();
         journal.append(EventKind::ModelAsked { purpose, text: question.clone() }).await?;
-        request.messages = journal.with_state(|state| ask::conversation(state, &question));
+        if request.messages.is_empty() {
+            request.messages = journal.with_state(|state| ask::conversation(state, &question));
+        }
         self.sample_with(step, request).instrument(span).await
     }
 
-    /// Whether the task names a file that is no test and the command that checks it: then it wants a change, whatever
-    /// its language, and the model need not be asked.
+    /// Whether the task names a file that is no test and the command that checks it: small models take such a task for
+    /// an order to run the command.
     async fn names_file_and_check(&self) -> bool {
         let Some(guide) = self.agent.guide.clone() else { return false };
         let task = self.services.journal.with_state(|state| state.task.clone());
@@ -98,25 +95,18 @@ impl Run {
         found.command.is_some() && !(found.named.is_empty() && found.missing.is_empty())
     }
 
-    /// A question whose answer is held to a schema.
-    fn choice(&self, (question, schema): (String, Value)) -> (String, Request) {
-        let mut sampling = self.agent.sampling.clone();
-        sampling.schema = Some(Arc::new(schema));
-        sampling.max_tokens = Some(CHOICE_TOKENS);
-        sampling.temperature = Some(0.0);
-        (question, Request { sampling, ..Request::default() })
-    }
-
     async fn read_aim(&self) -> Result<Next, StoreError> {
-        let aimed = self.services.journal.with_state(|state| {
-            let heard = state.guided.reply.as_ref().and_then(|heard| ask::read_aim(&heard.text));
-            match heard {
-                Some(aim) => Aimed { aim, by: DecidedBy::Model },
-                // Who runs a coding agent without saying what for mostly wants a change.
-                None => Aimed { aim: Aim::Change, by: DecidedBy::Default },
-            }
-        });
-        self.record(EventKind::GuidedAimed(aimed)).await
+        let heard = self
+            .services
+            .journal
+            .with_state(|state| state.guided.reply.as_ref().and_then(|heard| ask::read_aim(&heard.text)));
+        let (aim, by) = match heard {
+            Some(Aim::Run) if self.names_file_and_check().await => (Aim::Change, DecidedBy::Task),
+            Some(aim) => (aim, DecidedBy::Model),
+            // Who runs a coding agent without saying what for mostly wants a change.
+            None => (Aim::Change, DecidedBy::Default),
+        };
+        self.record(EventKind::GuidedAimed(Aimed { aim, by, asked: None })).await
     }
 
     async fn locate(&mut self, guide: Arc<dyn Guide>) -> Result<Next, StoreError> {
@@ -303,17 +293,8 @@ impl Run {
 
     /// Goes on in the format of tool calls, with the task as it is.
     async fn hand_over(&mut self, reason: &str) -> Result<Next, StoreError> {
-        let agent = &self.agent;
-        let (action, dialect) = (ActionFormat::Tools, agent.dialect);
-        let system = match system_prompt(action, dialect, agent.toolbox.specs(), &agent.told(action)) {
-            Ok(system) => system,
-            Err(error) => return Ok(fail("PROMPT", error.to_string(), None)),
-        };
-        let (text, reason, cause) =
-            (String::new(), format!("{reason}: the model works with tools"), ChangeCause::Aim);
-        let change = ActionChange { action, dialect, system, text, reason, cause };
-        self.close_step().await;
-        self.record(EventKind::ActionChanged(Box::new(change))).await
+        let reason = format!("{reason}: the model works with tools");
+        self.change_action(ActionFormat::Tools, reason, ChangeCause::Aim).await
     }
 
     async fn record(&self, kind: EventKind) -> Result<Next, StoreError> {

@@ -2,6 +2,7 @@
 //! it holds nothing that is not in the log, so another process can take over at any event.
 
 mod act;
+mod aim;
 mod aside;
 mod conclude;
 mod execute;

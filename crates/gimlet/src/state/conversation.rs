@@ -7,7 +7,9 @@ use crate::action::out_of_steps;
 use crate::context::diary::Word;
 use crate::context::prune::{own_text, shown};
 use crate::context::{self, Compacted, Measured, Observation, variables};
-use crate::event::{ActionChange, ChangeCause, FeedbackReason, FinishState, ModelMessage, Pruned};
+use crate::event::{
+    ActionChange, ActionFormat, ChangeCause, FeedbackReason, FinishState, ModelMessage, Pruned,
+};
 use crate::message::{Finish, Message};
 use crate::plan::{GO, Plan};
 
@@ -71,7 +73,7 @@ impl State {
         }
     }
 
-    fn rewrite(&mut self, place: usize, change: impl FnOnce(&str) -> String) {
+    pub(super) fn rewrite(&mut self, place: usize, change: impl FnOnce(&str) -> String) {
         let Some(message) = self.messages.get_mut(place) else { return };
         *message = Arc::new(match message.as_ref() {
             Message::Tool { id, name, ok, text } => {
@@ -111,11 +113,14 @@ impl State {
         (self.action, self.dialect) = (change.action, change.dialect);
         match change.cause {
             ChangeCause::Unreadable => self.work.fallbacks += 1,
-            ChangeCause::Aim => {}
+            ChangeCause::Aim | ChangeCause::NoChange => {}
         }
         self.unread = 0;
         self.variables.clear();
         self.rewrite(0, |_| change.system.clone());
+        if change.action == ActionFormat::Guided {
+            self.take_over();
+        }
         if !change.text.is_empty() {
             self.push_user(&change.text);
         }

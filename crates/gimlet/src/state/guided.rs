@@ -27,6 +27,9 @@ impl State {
     }
 
     pub(super) fn take_aim(&mut self, aimed: &Aimed) {
+        if let Some(asked) = &aimed.asked {
+            self.usage += asked.usage;
+        }
         self.guided.reply = None;
         self.guided.aim = Some(aimed.aim);
         self.guided.stage = match aimed.aim {
@@ -216,8 +219,14 @@ impl State {
         self.messages.push(Arc::new(Message::Assistant { text, thinking: Vec::new(), calls: Vec::new() }));
     }
 
-    /// Begins guided work on another task.
+    /// Forgets what is known of the task before.
     pub(super) fn begin_guided(&mut self) {
         self.guided = Guided::default();
+    }
+
+    /// Begins guided work in the middle of a task of which the aim is known: a change.
+    pub(super) fn take_over(&mut self) {
+        self.guided = Guided { stage: Stage::Locate, aim: Some(Aim::Change), ..Guided::default() };
+        self.calls.clear();
     }
 }

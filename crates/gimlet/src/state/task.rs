@@ -109,9 +109,14 @@ impl State {
             self.malformed = 0;
             self.closing = None;
             self.planned_at = None;
-            if self.started.as_ref().is_some_and(|started| started.action == ActionFormat::Guided) {
-                self.action = ActionFormat::Guided;
-                self.begin_guided();
+            self.begin_guided();
+            // Guided work is for one task: what began in it, or did not, is asked as it began.
+            if let Some(started) = &self.started
+                && (started.action == ActionFormat::Guided) != (self.action == ActionFormat::Guided)
+            {
+                (self.action, self.dialect) = (started.action, started.dialect);
+                let system = started.system.clone();
+                self.rewrite(0, |_| system);
             }
             self.become_ready();
         } else if self.action == ActionFormat::Guided {

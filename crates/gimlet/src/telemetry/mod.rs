@@ -125,6 +125,11 @@ pub(crate) fn work_span(state: &State) -> Span {
     info_span!(target: TARGET, "guided", otel.name = name, openinference.span.kind = "CHAIN", step, attempt)
 }
 
+/// The question for what a task wants, beside the steps.
+pub(crate) fn aim_span(step: u32) -> Span {
+    info_span!(target: TARGET, "guided", otel.name = "guided.aim", openinference.span.kind = "CHAIN", step)
+}
+
 /// A plan being made; the request for it lies inside.
 pub(crate) fn plan_span(step: u32) -> Span {
     info_span!(

@@ -4,6 +4,7 @@
 //! What the log does not hold is not told: operations inside a tool, such as `sandbox.*` and `mcp.*`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use crate::event::{
     RequestedCall, Suspension, ToolFinished,
 };
 use crate::guard::Redactor;
-use crate::message::ToolCall;
+use crate::message::{Message, ToolCall};
 use crate::plan;
 use crate::state::{Phase, State};
 use crate::tool::{ToolFailure, code};
@@ -113,6 +114,13 @@ impl Tale<'_> {
                 }
                 agent.answer(compacted.failure.as_ref(), &compacted.message(), payload);
             }
+            EventKind::GuidedAimed(aimed) => {
+                let agent = self.agent(event);
+                if let Some(asked) = &aimed.asked {
+                    agent.answer(asked.failure.as_ref(), &asked.message(), payload);
+                    agent.aside = None;
+                }
+            }
             EventKind::ToolRequested { call } => {
                 let agent = self.agent(event);
                 let known =
@@ -180,10 +188,9 @@ impl Tale<'_> {
                 self.close_all();
             }
             // What follows belongs to the next stage.
-            EventKind::GuidedAimed(_)
-            | EventKind::GuidedFound(_)
-            | EventKind::GuidedLocated(_)
-            | EventKind::GuidedChecked(_) => self.agent(event).step = None,
+            EventKind::GuidedFound(_) | EventKind::GuidedLocated(_) | EventKind::GuidedChecked(_) => {
+                self.agent(event).step = None
+            }
             EventKind::GuidedEdited(_)
             | EventKind::Feedback { .. }
             | EventKind::UserMessage { .. }
@@ -249,6 +256,11 @@ impl Teller {
         self.llm.get_or_insert_with(|| step.in_scope(|| super::llm_span(model, messages, &payload))).clone()
     }
 
+    /// The messages of the question for what the task wants.
+    fn aim(&self) -> Vec<Arc<Message>> {
+        crate::guided::ask::aim(&self.state.task).0.into_iter().map(Arc::new).collect()
+    }
+
     /// Opens the span of a question beside the steps, and of the request inside it.
     fn ask(&mut self, purpose: Purpose, question: &str, payload: Payload<'_>) {
         if self.state.action == ActionFormat::Guided {
@@ -256,7 +268,12 @@ impl Teller {
             self.llm = None;
             let step = self.step();
             let model = self.state.started.as_ref().map_or("", |started| started.model.as_str());
-            let messages = crate::guided::ask::conversation(&self.state, question);
+            let messages = match purpose {
+                Purpose::Aim => self.aim(),
+                Purpose::Plan | Purpose::Summary | Purpose::Pick | Purpose::Edit => {
+                    crate::guided::ask::conversation(&self.state, question)
+                }
+            };
             self.llm = Some(step.in_scope(|| super::llm_span(model, &messages, &payload)));
             return;
         }
@@ -268,7 +285,8 @@ impl Teller {
                 agent.in_scope(|| super::plan_span(self.state.step)),
                 plan::conversation(&self.state, question),
             ),
-            Purpose::Summary | Purpose::Aim | Purpose::Pick | Purpose::Edit => {
+            Purpose::Aim => (agent.in_scope(|| super::aim_span(self.state.step)), self.aim()),
+            Purpose::Summary | Purpose::Pick | Purpose::Edit => {
                 (agent.in_scope(super::compact_span), crate::context::summary::conversation(question))
             }
         };

@@ -1,20 +1,17 @@
 //! Gates: an answer to a task that asks for a change is sent back while something is missing.
 //!
 //! Small models like to stop after they have found the fault. Three things are asked for: that the code was looked at,
-//! that something was changed, and that it was tried afterwards. What a person refused counts as done, and a question
-//! is never held up. How often an answer may be refused is the loop's business.
-
-mod wording;
+//! that something was changed, and that it was tried afterwards. The model itself says whether a task wants a change; a
+//! question is never held up, what a person refused counts as done, and prose needs no trial.
 
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use gimlet::guided::Aim;
 use gimlet::hook::{Check, Facts};
 use gimlet::tool::{TypedTool, code};
 use gimlet::work::{CommandWork, Verification, Work};
-
-pub use wording::{Wish, wish};
 
 use crate::apply_patch::ApplyPatch;
 use crate::edit_file::EditFile;
@@ -25,6 +22,9 @@ use crate::run_tests::RunTests;
 const CHANGE_TOOLS: [&str; 2] = [ApplyPatch::NAME, EditFile::NAME];
 /// The tools that try a change.
 const CHECK_TOOLS: [&str; 2] = [RunTests::NAME, RunCmd::NAME];
+
+/// Endings of files that hold prose: nothing tests them.
+const PROSE: [&str; 7] = ["md", "markdown", "txt", "rst", "adoc", "org", "tex"];
 
 /// Whether a command only looks or tests. One that may do more can be the change that was asked for.
 pub type LooksOnly = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -38,20 +38,23 @@ pub struct Gate {
 
 impl Check for Gate {
     fn check<'a>(&'a self, _answer: &'a str, facts: Facts<'a>) -> BoxFuture<'a, Result<(), String>> {
-        let missing = if is_change(&facts) { self.missing(&facts) } else { None };
+        let is_held = facts.aim == Some(Aim::Change) && has_any(facts.tools, &CHANGE_TOOLS);
+        let missing = if is_held { self.missing(&facts) } else { None };
         std::future::ready(missing.map_or(Ok(()), Err)).boxed()
+    }
+
+    fn wants_aim(&self, facts: &Facts<'_>) -> bool {
+        has_any(facts.tools, &CHANGE_TOOLS) && self.missing(facts).is_some()
     }
 }
 
-/// Whether a change is what the task is about. A question is none, whatever the model did about it; where the wording
-/// says neither, a proposed or applied patch shows what was meant.
-fn is_change(facts: &Facts<'_>) -> bool {
-    has_any(facts.tools, &CHANGE_TOOLS)
-        && match wish(facts.task) {
-            Wish::Change => true,
-            Wish::Question => false,
-            Wish::Unclear => !facts.work.patches.proposed.is_empty() || !facts.work.files_changed.is_empty(),
-        }
+/// Whether a file holds prose, by its name.
+fn is_prose(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.rsplit_once('.') {
+        Some((_, ending)) => PROSE.iter().any(|prose| ending.eq_ignore_ascii_case(prose)),
+        None => ["LICENSE", "README", "CHANGELOG", "NOTICE", "AUTHORS"].contains(&name),
+    }
 }
 
 fn has_any(tools: &[String], names: &[&str]) -> bool {
@@ -96,7 +99,8 @@ impl Gate {
                 }
             });
         }
-        let can_check = has_any(facts.tools, &CHECK_TOOLS);
+        let can_check =
+            has_any(facts.tools, &CHECK_TOOLS) && !work.files_changed.iter().all(|path| is_prose(path));
         match work.verification {
             Verification::Missing if can_check => Some(
                 "files were changed and nothing was run since: call run_tests, or run_cmd with a command that \
@@ -128,14 +132,18 @@ impl Gate {
 mod tests {
     use super::*;
 
-    fn judged(task: &str, tools: &[&str], work: &Work) -> Option<String> {
-        let gate = Gate { looks_only: Arc::new(|command| command == "pytest") };
+    fn gate() -> Gate {
+        Gate { looks_only: Arc::new(|command| command == "pytest") }
+    }
+
+    fn judged(aim: Option<Aim>, tools: &[&str], work: &Work) -> Option<String> {
         let tools: Vec<String> = tools.iter().map(|&tool| tool.into()).collect();
-        let facts = Facts { task, tools: &tools, calls: &[], work };
-        gate.check("done", facts).now_or_never().unwrap().err()
+        let facts = Facts { task: "", tools: &tools, calls: &[], work, aim };
+        gate().check("done", facts).now_or_never().unwrap().err()
     }
 
     const ALL: [&str; 3] = ["read_file", "apply_patch", "run_tests"];
+    const CHANGE: Option<Aim> = Some(Aim::Change);
 
     fn pytest() -> CommandWork {
         CommandWork { command: "pytest".into(), times: 1, exit: Some(1), error: None }
@@ -143,54 +151,73 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_one_by_one() {
-        let task = "Fix the failing test.";
         let mut work = Work::default();
-        assert!(judged(task, &ALL, &work).unwrap().contains("not looked at any file"));
+        assert!(judged(CHANGE, &ALL, &work).unwrap().contains("not looked at any file"));
         work.files_read.insert("calc.py".into());
         work.commands.push(pytest());
-        assert!(judged(task, &ALL, &work).unwrap().contains("nothing was changed"));
+        assert!(judged(CHANGE, &ALL, &work).unwrap().contains("nothing was changed"));
         work.patches.proposed.insert("patch_1".into());
-        assert!(judged(task, &ALL, &work).unwrap().starts_with("patch_1 was proposed"));
+        assert!(judged(CHANGE, &ALL, &work).unwrap().starts_with("patch_1 was proposed"));
         work.files_changed.insert("calc.py".into());
         work.verification = Verification::Missing;
-        assert!(judged(task, &ALL, &work).unwrap().contains("call run_tests"));
-        assert_eq!(judged(task, &["apply_patch"], &work), None, "nothing can be run");
+        assert!(judged(CHANGE, &ALL, &work).unwrap().contains("call run_tests"));
+        assert_eq!(judged(CHANGE, &["apply_patch"], &work), None, "nothing can be run");
         work.verification = Verification::Done;
-        assert_eq!(judged(task, &ALL, &work), None);
+        assert_eq!(judged(CHANGE, &ALL, &work), None);
     }
 
     #[test]
     fn questions_and_agents_that_cannot_change_pass() {
         let work = Work::default();
-        assert_eq!(judged("What does this do?", &ALL, &work), None);
-        assert_eq!(judged("Fix the failing test.", &["read_file"], &work), None);
-        assert_eq!(judged("Something else entirely", &ALL, &work), None);
-        assert!(
-            judged("Fix the failing test.", &["edit_file"], &work).unwrap().contains("an empty old_text")
-        );
+        for aim in [Some(Aim::Answer), Some(Aim::Run), None] {
+            assert_eq!(judged(aim, &ALL, &work), None);
+        }
+        assert_eq!(judged(CHANGE, &["read_file"], &work), None);
+        assert!(judged(CHANGE, &["edit_file"], &work).unwrap().contains("an empty old_text"));
         let mut proposed = Work::default();
         proposed.patches.proposed.insert("patch_1".into());
-        assert_eq!(judged("What would a fix look like?", &ALL, &proposed), None);
-        assert!(judged("Something else entirely", &ALL, &proposed).is_some());
+        assert_eq!(judged(Some(Aim::Answer), &ALL, &proposed), None);
+    }
+
+    #[test]
+    fn prose_needs_no_trial() {
+        let mut work = Work { verification: Verification::Missing, ..Work::default() };
+        work.files_changed.insert("docs/guide.md".into());
+        work.files_changed.insert("LICENSE".into());
+        assert_eq!(judged(CHANGE, &ALL, &work), None);
+        work.files_changed.insert("setup.py".into());
+        assert!(judged(CHANGE, &ALL, &work).is_some());
+    }
+
+    #[test]
+    fn the_aim_is_asked_for_only_where_something_is_missing() {
+        let tools = ALL.map(str::to_owned);
+        let wants = |work: &Work, tools: &[String]| {
+            gate().wants_aim(&Facts { task: "", tools, calls: &[], work, aim: None })
+        };
+        let mut work = Work::default();
+        assert!(wants(&work, &tools));
+        assert!(!wants(&work, &tools[..1]), "it cannot change anything");
+        work.files_changed.insert("calc.py".into());
+        assert!(!wants(&work, &tools));
     }
 
     #[test]
     fn what_a_person_refused_or_a_command_did_is_no_gap() {
-        let task = "Fix the failing test.";
         let mut refused = Work::default();
         refused.patches.rejected.insert("patch_1".into());
-        assert_eq!(judged(task, &ALL, &refused), None);
+        assert_eq!(judged(CHANGE, &ALL, &refused), None);
         let mut edited = Work::default();
         let sed = CommandWork { command: "sed -i s/a/b/ x".into(), exit: Some(0), ..pytest() };
         edited.commands.push(sed.clone());
-        assert_eq!(judged(task, &ALL, &edited), None);
+        assert_eq!(judged(CHANGE, &ALL, &edited), None);
         let denied = Some(code::APPROVAL_DENIED.to_owned());
         edited.commands = vec![CommandWork { exit: None, error: denied, ..sed.clone() }];
-        assert_eq!(judged(task, &ALL, &edited), None);
+        assert_eq!(judged(CHANGE, &ALL, &edited), None);
         edited.commands = vec![CommandWork { exit: Some(1), ..sed }];
-        assert!(judged(task, &ALL, &edited).is_some(), "it failed");
+        assert!(judged(CHANGE, &ALL, &edited).is_some(), "it failed");
         let mut untried = Work { verification: Verification::Refused, ..Work::default() };
         untried.files_changed.insert("a".into());
-        assert_eq!(judged(task, &ALL, &untried), None);
+        assert_eq!(judged(CHANGE, &ALL, &untried), None);
     }
 }
