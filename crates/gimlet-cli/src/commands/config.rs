@@ -156,7 +156,9 @@ fn show_json(settings: &Settings, keys: &[KeyRow]) -> anyhow::Result<ExitStatus>
 
 /// What the project tells agents, in a line.
 fn instructions(settings: &Settings) -> anyhow::Result<String> {
-    let state = match Project::to_look_at(settings)?.instructions() {
+    let found = Project::to_look_at(settings)?.instructions();
+    let file = found.as_ref().ok().and_then(|found| Some(found.as_ref()?.file));
+    let state = match found {
         Err(reason) => return Ok(reason),
         Ok(None) => "none in this project".to_owned(),
         Ok(Some(found)) if settings.instructions.value => match found.next_line {
@@ -169,7 +171,7 @@ fn instructions(settings: &Settings) -> anyhow::Result<String> {
         },
         Ok(Some(_)) => "not offered to the model".to_owned(),
     };
-    Ok(format!("{}: {state}", gimlet_runtime::instructions::FILE))
+    Ok(format!("{}: {state}", file.unwrap_or(gimlet_runtime::instructions::FILE)))
 }
 
 /// A value as people write it; one that depends on other things in words.

@@ -85,3 +85,17 @@ async fn a_resumed_run_sees_what_it_saw() {
         last.body.to_string().contains("First words.") && !last.body.to_string().contains("Other words.")
     );
 }
+
+#[test]
+fn another_agents_file_is_read_where_there_is_none() {
+    let project = Project::new();
+    project.file("CLAUDE.md", "Run the tests with `make check`.\n");
+    let (_, events) = project.events(ANSWER, &[]);
+    let context = events[0]["context"].as_str().unwrap();
+    assert!(context.contains("This repository's CLAUDE.md") && context.contains("make check"), "{context}");
+    assert!(project.say(&["config"]).stdout.contains("CLAUDE.md: its 32 characters are offered"));
+    project.file("AGENTS.md", "House rules.\n");
+    let (_, events) = project.events(ANSWER, &[]);
+    let context = events[0]["context"].as_str().unwrap();
+    assert!(context.contains("House rules") && !context.contains("make check"), "{context}");
+}
