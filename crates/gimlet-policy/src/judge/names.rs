@@ -84,7 +84,7 @@ fn printed_names(segment: &Segment, input: Vec<Word>) -> Vec<Word> {
 fn tracked(args: &[Word]) -> Option<Vec<Word>> {
     let pattern = |word: &Word| {
         let plain = word.is_known() && word.text.starts_with("*.");
-        plain.then(|| Word { certainty: Certainty::Match, ..Word::literal(&format!("./{}", word.text)) })
+        plain.then(|| Word { certainty: Certainty::Match, ..Word::literal(format!("./{}", word.text)) })
     };
     let patterns: Vec<Word> =
         args.iter().filter(|word| word.text != "--").map(pattern).collect::<Option<_>>()?;
