@@ -75,7 +75,7 @@ impl Client {
 
     /// Takes the next message; updates and requests of the agent are kept.
     fn take(&mut self) -> Value {
-        let message = self.output.recv_timeout(PATIENCE).expect("the agent says something");
+        let message = self.output.recv_timeout(PATIENCE).unwrap();
         match message["method"].as_str() {
             Some("session/update") => self.updates.push(message["params"]["update"].clone()),
             Some("fs/read_text_file") => {

@@ -124,7 +124,7 @@ async fn a_removed_run_takes_its_lists_along() {
     store.close(&run("listed"));
     store.delete(&run("listed")).await.unwrap();
     assert!(!home.path().join("runs/listed").exists());
-    assert!(matches!(store.find("last", Path::new("/project")).await, Err(_)));
+    assert!(store.find("last", Path::new("/project")).await.is_err());
 }
 
 /// On one thread: a wait that blocked it would never see the answer.
