@@ -36,13 +36,13 @@ def long_run(bench: Bench) -> None:
     def timed(agent: Agent) -> None:
         with Server(bench.places.server, agent.replies(steps)) as server:
             ended = answered(run(agent.run(server.url, steps)))
-            requests = _counted(server, steps)
+            requests, beside = _counted(server, steps)
         pairs = list(itertools.pairwise(requests))
         gaps = [after.at - before.at for before, after in pairs]
         time.add(agent.key, ended.wall)
         early.add(agent.key, sum(gaps[:third]) / third)
         late.add(agent.key, sum(gaps[-third:]) / third)
-        sent.add(agent.key, sum(request.size for request in requests))
+        sent.add(agent.key, sum(request.size for request in requests + beside))
         last.add(agent.key, requests[-1].size)
         shares = sorted(repeated_share(*pair) for pair in pairs)
         repeated.add(agent.key, shares[len(shares) // 2])
@@ -51,7 +51,7 @@ def long_run(bench: Bench) -> None:
     def weighed(agent: Agent) -> None:
         with Server(bench.places.server, agent.replies(steps)) as server, Memory(pause=0.001) as used:
             answered(run(agent.run(server.url, steps)))
-            requests = _counted(server, steps)
+            requests, _ = _counted(server, steps)
         half = max(1, third // 2)
         before = used.median_kb_between(requests[third - half].at, requests[third].at)
         after = used.median_kb_between(requests[-1 - half].at, requests[-1].at)
@@ -65,8 +65,11 @@ def long_run(bench: Bench) -> None:
     bench.in_turns(bench.effort.memory_rounds, [growth], bench.agents, weighed)
 
 
-def _counted(server: Server, steps: int) -> list[Request]:
+def _counted(server: Server, steps: int) -> tuple[list[Request], list[Request]]:
+    """The requests of the steps, and short questions beside them, which begin otherwise than the conversation does."""
     requests = server.requests()
-    if len(requests) != steps:
-        raise Failed(f"sent {len(requests)} requests for {steps} steps")
-    return requests
+    beside = [request for request in requests if kept_share(requests[0], request) < 0.5]
+    requests = [request for request in requests if request not in beside]
+    if len(requests) != steps or len(beside) > 1:
+        raise Failed(f"sent {len(requests)} requests for {steps} steps, and {len(beside)} beside them")
+    return requests, beside

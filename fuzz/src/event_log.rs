@@ -53,7 +53,7 @@ pub fn run(data: &[u8]) -> &'static str {
 
 fn read(bytes: &[u8]) -> Result<Vec<Event>, StoreError> {
     std::fs::write(&PLACE.log, bytes).expect("a file");
-    match crate::RUNTIME.block_on(PLACE.store.load(&PLACE.run)) {
+    match crate::RUNTIME.block_on(async { PLACE.store.load(&PLACE.run).await }) {
         Err(StoreError::NoSuchRun(_)) => Ok(Vec::new()),
         result => result,
     }

@@ -230,7 +230,7 @@ mod tests {
         let text = "--- a/<b>.rs\n+++ b/<b>.rs\n@@ -1 +1 @@\n-<script>1</script>\n+let a = \"<img>\"; // é\n";
         let shown = diff(text).into_string();
         assert!(!shown.contains("<script>") && !shown.contains("<img>") && !shown.contains("<b>"), "{shown}");
-        assert!(shown.contains("&lt;script&gt;"), "{shown}");
+        assert!(shown.contains("&lt;<span class=\"ht\">script</span>&gt;"), "{shown}");
     }
 
     #[test]

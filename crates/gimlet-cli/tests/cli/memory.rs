@@ -240,9 +240,9 @@ fn its_owner_lists_searches_shows_takes_along_and_forgets() {
     assert_eq!(listed(&project, &["list"]), json!([]));
 
     let said = project.say(&["memory", "import", archive.to_str().unwrap()]);
-    assert_eq!(said.stderr, "took in 3 notes, 1 mental model and 1 prediction; 0 were there already\n");
+    assert_eq!(said.stderr, "took in 3 notes, 1 mental model and 1 prediction; known already: 0\n");
     let said = project.say(&["memory", "import", archive.to_str().unwrap()]);
-    assert!(said.stderr.ends_with("; 5 were there already\n"), "{}", said.stderr);
+    assert!(said.stderr.ends_with("; known already: 5\n"), "{}", said.stderr);
     let again: Value = serde_json::from_str(&project.say(&["memory", "export"]).stdout).unwrap();
     let before: Value = serde_json::from_str(&std::fs::read_to_string(&archive).unwrap()).unwrap();
     assert_eq!(again["models"], before["models"]);

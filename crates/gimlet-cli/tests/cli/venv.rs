@@ -138,7 +138,8 @@ fn a_session_is_restored_after_a_limit() {
         "lost = 1\nsum(range(10**14))",
         "f()",
         "lost",
-        "b = b'x' * (700 << 20)",
+        // It is measured while it runs, so the code does not end by itself.
+        "b = b'x' * (700 << 20)\nwhile True: pass",
         "f()",
     ];
     let model = project.script(&replies(&cells));

@@ -324,7 +324,7 @@ mod tests {
             ("qwen3:latest", Some("qwen3")),
             ("qwen3-coder:30b", Some("qwen3-coder")),
             ("llama3.2", Some("llama3.2")),
-            ("llama3:8b", None),
+            ("llama3:8b", Some("llama3")),
             ("llama3.25:8b", None),
             ("mistral-nemo:12b", Some("mistral")),
             ("mistral-small3.2:24b", Some("mistral-small")),
