@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 os.environ.setdefault("GIMLET_BIN", str(HERE.parents[1] / "target" / "debug" / "gimlet"))
 sys.path.insert(0, str(HERE.parent))
+# A shell starts what runs in its background deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Script = Callable[[str], str]
 
