@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::jail::scenes;
-use crate::programs::{ACCEPTANCE, CELLS, DIFFERENCES, PROGRAMS, WAITS, replies};
+use crate::programs::{ACCEPTANCE, CELLS, DIFFERENCES, PROGRAMS, TOO_MUCH, TOO_MUCH_TOLD, WAITS, replies};
 use crate::support::{Project, Said, has_python, of_type};
 
 const ESCAPES: &str = include_str!("../../../gimlet-python/tests/corpus/escapes.py.txt");
@@ -82,6 +82,9 @@ fn the_same_programs_end_in_the_same_way() {
         let theirs = project.python("venv", code);
         assert!(theirs.stderr.ends_with(end), "{code}: {}", theirs.stderr);
     }
+    for executor in ["venv", "python"] {
+        assert_eq!(project.python(executor, TOO_MUCH).stderr, TOO_MUCH_TOLD, "{executor}");
+    }
 }
 
 #[test]
@@ -138,8 +141,7 @@ fn a_session_is_restored_after_a_limit() {
         "lost = 1\nsum(range(10**14))",
         "f()",
         "lost",
-        // It is measured while it runs, so the code does not end by itself.
-        "b = b'x' * (700 << 20)\nwhile True: pass",
+        TOO_MUCH,
         "f()",
     ];
     let model = project.script(&replies(&cells));

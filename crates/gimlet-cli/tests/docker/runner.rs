@@ -1,6 +1,6 @@
 //! The runner in a container: what it keeps from the code, and the session it keeps for it.
 
-use super::programs::{ACCEPTANCE, DIFFERENCES};
+use super::programs::{ACCEPTANCE, DIFFERENCES, TOO_MUCH, TOO_MUCH_TOLD};
 use super::*;
 
 impl Project {
@@ -102,6 +102,11 @@ fn both_executors_pass_the_same_acceptance() {
         let ours = project.say(&["python", "--tools", "--value", "-c", code]);
         assert_ne!(ours.stderr, theirs.stderr, "{code}: no difference any more");
     }
+    let ours = project.say(&["python", "--tools", "--value", "-c", TOO_MUCH]);
+    assert_eq!(
+        (project.code(TOO_MUCH).stderr.as_str(), ours.stderr.as_str()),
+        (TOO_MUCH_TOLD, TOO_MUCH_TOLD)
+    );
     for code in [
         "final_answer({'a': (1, {2})})",
         "final_answer(answer=None)",
