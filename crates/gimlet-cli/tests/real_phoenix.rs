@@ -177,6 +177,8 @@ fn kinds_attributes_tokens_and_errors_arrive() {
     assert_eq!(
         tree(&spans),
         [
+            "agent.run > guided.aim > llm scripted [LLM]",
+            "agent.run > guided.aim [CHAIN]",
             "agent.run > step 1 > llm scripted [LLM]",
             "agent.run > step 1 > tool_wrapped.read_file [TOOL]",
             "agent.run > step 1 > tool_wrapped.read_file [TOOL] FILE_NOT_FOUND",
@@ -221,6 +223,8 @@ fn code_and_what_it_calls_arrive_from_a_log_too() {
     assert_eq!(
         tree(&phoenix.spans()),
         [
+            "agent.run > guided.aim > llm scripted [LLM]",
+            "agent.run > guided.aim [CHAIN]",
             "agent.run > step 1 > llm scripted [LLM]",
             "agent.run > step 1 > python.cell > tool_wrapped.read_file [TOOL]",
             "agent.run > step 1 > python.cell [CHAIN]",
