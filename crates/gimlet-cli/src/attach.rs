@@ -14,6 +14,7 @@ use gimlet_runtime::parts::tools::read_file::{self, Page};
 use gimlet_runtime::parts::tools::{Root, code};
 
 use crate::app;
+use crate::custom::{self, At};
 use crate::exit::UsageError;
 use crate::show::{fence, note};
 use crate::style::DIM;
@@ -94,7 +95,11 @@ impl Task {
     /// The whole text, with the files that the person named.
     pub(crate) async fn expanded(self, session: &Session) -> anyhow::Result<String> {
         let mut to = Attaching::to(session);
-        let typed = expand(&self.typed, &mut to).await?.text;
+        let typed = match custom::called(&self.typed, session.project().knowledge(), At::Shell)? {
+            Some(task) => task,
+            None => self.typed,
+        };
+        let typed = expand(&typed, &mut to).await?.text;
         Ok(match self.piped {
             Piped::Nothing => typed,
             Piped::Task(text) => text,

@@ -6,6 +6,7 @@ mod args;
 mod asking;
 mod attach;
 mod commands;
+mod custom;
 mod diagnostics;
 mod doctor;
 mod ending;
@@ -78,6 +79,8 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Tools { command, root, mcp, json }) => {
             commands::tools::tools(command, &root, &mcp, json).await
         }
+        Some(Command::Skills { root, json }) => commands::knowledge::skills(&root, json),
+        Some(Command::Commands { root, json }) => commands::knowledge::commands(&root, json),
         Some(Command::Sandbox { command, root, jail, json }) => {
             commands::sandbox::sandbox(command, &root, jail, json).await
         }

@@ -69,6 +69,12 @@ pub fn ask_for(path: &Path, bytes: &[u8]) -> anyhow::Result<Vec<Wish>> {
                 }
             }
         }
+        Some("md") => {
+            let lines = String::from_utf8_lossy(bytes).lines().count();
+            let kind = if path.ends_with("SKILL.md") { "a skill" } else { "a command" };
+            wishes
+                .push(Wish { line: 1, what: format!("is {kind}: the model is to follow its {lines} lines") });
+        }
         Some("json") => {
             let text = String::from_utf8_lossy(bytes);
             let value: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();

@@ -11,17 +11,22 @@ use crate::project::Project;
 use crate::served::Manner;
 use crate::{lookup, overview};
 
-/// What the model reads of the project before its task: what it tells agents, and for a small model that calls tools the
+/// What the model reads of the project before its task: what it tells agents, which `skills` there are, and for a small model that calls tools the
 /// names of its files and the lines that its task is about. Only a new run needs it: a resumed one has it in its log.
-pub fn context(project: &Project, settings: &Settings, manner: &Manner) -> ContextFor {
-    let told = match settings.instructions.value.then(|| project.instructions()) {
-        Some(Ok(found)) => found.map(|instructions| instructions.text),
-        Some(Err(reason)) => {
-            tracing::warn!("{reason}");
-            None
+pub fn context(
+    project: &Project,
+    settings: &Settings,
+    manner: &Manner,
+    window: Option<u32>,
+    skills: Option<String>,
+) -> ContextFor {
+    let told = settings.instructions.value.then(|| {
+        let found = project.instructions(window);
+        for warning in found.warnings() {
+            tracing::warn!("{warning}");
         }
-        None => None,
-    };
+        found.text()
+    });
     let is_small = match manner.constrain {
         Constrain::Always => true,
         Constrain::AfterFailures | Constrain::Never => false,
@@ -34,7 +39,8 @@ pub fn context(project: &Project, settings: &Settings, manner: &Manner) -> Conte
     let (root, redactor) = (project.root().clone(), project.redactor());
     Arc::new(move |task| {
         let lines = is_small.then(|| lookup::of_task(&root, task, &redactor)).flatten();
-        [told.clone(), files.clone(), lines].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+        let parts = [told.clone(), skills.clone(), files.clone(), lines];
+        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
     })
 }
 

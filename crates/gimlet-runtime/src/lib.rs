@@ -29,6 +29,7 @@ mod helper;
 pub mod instructions;
 mod interpreter;
 pub mod isolation;
+pub mod knowledge;
 mod lookup;
 pub mod mcp;
 pub mod memory;

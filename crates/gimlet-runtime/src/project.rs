@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::extras::Extras;
 use crate::instructions::{self, Instructions};
 use crate::isolation::{self, Containers, Isolation};
+use crate::knowledge::Knowledge;
 use crate::mode::Bounded;
 use crate::patches::StoredPatches;
 use crate::project_guide::ProjectGuide;
@@ -55,6 +56,8 @@ pub struct Project {
     gate_enabled: bool,
     /// What is remembered of the project, if the agent may use it.
     memory: Option<gimlet_memory::Kit>,
+    /// Skills and commands.
+    knowledge: Arc<Knowledge>,
     /// Tools of MCP servers and of the embedding program.
     foreign: Vec<Arc<dyn Tool>>,
     /// Checks of the embedding program.
@@ -70,6 +73,7 @@ impl Project {
             containers: containers.clone(),
             gate_enabled: settings.gate_enabled.value,
             memory: memory::enabled(settings)?,
+            knowledge: Arc::new(Knowledge::of(settings)),
             ..project
         })
     }
@@ -79,7 +83,8 @@ impl Project {
         let process = settings.process();
         let isolation = Isolation::none(process, &settings.root, "nothing is run here");
         let project = Project::at(process, &settings.root, settings.bounds(), isolation)?;
-        Ok(Project { memory: memory::to_look_at(settings)?, ..project })
+        let knowledge = Arc::new(Knowledge::of(settings));
+        Ok(Project { memory: memory::to_look_at(settings)?, knowledge, ..project })
     }
 
     /// A folder, what holds for tools and code there, and what stands around them.
@@ -114,6 +119,7 @@ impl Project {
             policy,
             gate_enabled: true,
             memory: None,
+            knowledge: Arc::default(),
             bounds,
             foreign,
             checks: Vec::new(),
@@ -170,11 +176,12 @@ impl Project {
         self.foreign.iter().map(|tool| tool.spec().name.clone()).collect()
     }
 
-    /// All tools: the built-in ones, those of the memory, then those of MCP servers and of the embedding program. A tool
+    /// All tools: the built-in ones, that for skills, those of the memory, then those of MCP servers and of the embedding program. A tool
     /// that the program brings takes the place of a built-in one of its name.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools = self.kit.reading();
         tools.extend(self.kit.changing());
+        tools.extend(self.knowledge.tool(self.kit.page));
         tools.extend(self.memory.iter().flat_map(gimlet_memory::Kit::tools));
         let brought = self.foreign_names();
         tools.retain(|tool| !brought.contains(&tool.spec().name));
@@ -182,9 +189,10 @@ impl Project {
         tools
     }
 
-    /// The built-in tools that only look, and those of the memory.
+    /// The built-in tools that only look, that for skills, and those of the memory.
     pub fn reading(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools = self.kit.reading();
+        tools.extend(self.knowledge.tool(self.kit.page));
         tools.extend(self.memory.iter().flat_map(gimlet_memory::Kit::reading));
         tools
     }
@@ -192,6 +200,11 @@ impl Project {
     /// What is remembered of the project, if the agent may use it.
     pub fn memory(&self) -> Option<&gimlet_memory::Kit> {
         self.memory.as_ref()
+    }
+
+    /// Skills and commands.
+    pub fn knowledge(&self) -> &Knowledge {
+        &self.knowledge
     }
 
     /// The rules for commands in force here.
@@ -244,15 +257,18 @@ impl Project {
         self.reading().iter().map(|tool| tool.spec().name.clone()).collect()
     }
 
-    /// What the project's file for agents says.
-    pub fn instructions(&self) -> Result<Option<Instructions>, String> {
-        instructions::of_project(&self.kit.root, &self.redactor())
+    /// What the user and the project tell agents, as far as a model with such a window has room for it.
+    pub fn instructions(&self, window: Option<u32>) -> Instructions {
+        let home = self.process.home().map(Home::path);
+        instructions::of_project(&self.kit.root, home, &self.redactor(), instructions::budget(window))
     }
 
-    /// What guided work knows of this folder.
-    pub fn guide(&self, settings: &Settings) -> Arc<dyn Guide> {
-        let told = settings.instructions.value.then(|| self.instructions().ok().flatten()).flatten();
-        let notes = told.map(|instructions| instructions.text).unwrap_or_default();
+    /// What guided work knows of this folder, for a model with such a window.
+    pub fn guide(&self, settings: &Settings, window: Option<u32>) -> Arc<dyn Guide> {
+        let notes = match settings.instructions.value {
+            true => self.instructions(window).text(),
+            false => String::new(),
+        };
         let cache = self.process.home().map(|home| home.path().join("cache/repo"));
         Arc::new(ProjectGuide { root: self.kit.root.clone(), notes, cache })
     }

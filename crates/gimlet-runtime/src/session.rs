@@ -31,7 +31,6 @@ use crate::mode::PlanPolicy;
 use crate::notice::Notice;
 use crate::project::Project;
 use crate::runtime::Runtime;
-use crate::served::Manner;
 use crate::team::{self, Duty, Ready, Team};
 use crate::text::clip;
 use crate::undo::Undone;
@@ -174,6 +173,12 @@ impl Session {
         let foreign = runtime.server_tools(&settings, &options.mcp_files).await?;
         let project =
             Project::open(&settings, runtime.containers())?.with_foreign(foreign).with_extras(&extras);
+        for warning in &project.knowledge().warnings {
+            runtime.notify(Notice::Warning(warning.clone()));
+        }
+        if let Some(off) = project.knowledge().off() {
+            runtime.notify(Notice::Detail(off));
+        }
         let ready = team::fresh(&project, &settings, &options).await?;
         if let Some(why) = &ready.why {
             runtime.notify(Notice::Detail(format!("using {}: {why}", ready.model)));
@@ -508,7 +513,7 @@ impl Session {
         let context = match self.id() {
             // A run has it in its log.
             Some(_) => context::no_context(),
-            None => context::context(project, settings, &Manner { action: *action, ..found.manner }),
+            None => team.context(project, settings, &options, &found, *action),
         };
         let duty = Duty { imports, limits: team.limits(&options, settings), context };
         work.agent = team.assemble(project, settings, &options, found, duty).await?;

@@ -59,6 +59,7 @@ impl Cli {
         command.build();
         let words: Vec<_> = std::env::args_os().collect();
         let words = order::reordered(&words, &command).unwrap_or(words);
+        let words = order::joined(words, &command);
         let cli = Cli::try_parse_from(words).unwrap_or_else(|error| hinted(error).exit());
         cli.checked(&command).unwrap_or_else(|error| error.exit())
     }
@@ -135,6 +136,20 @@ pub(crate) enum Command {
         root: RootArgs,
         #[command(flatten)]
         mcp: McpArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// List the skills that agents can read.
+    Skills {
+        #[command(flatten)]
+        root: RootArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// List the commands of your own and of the project, which `gimlet /NAME` runs.
+    Commands {
+        #[command(flatten)]
+        root: RootArgs,
         #[command(flatten)]
         json: JsonArgs,
     },

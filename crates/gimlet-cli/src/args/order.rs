@@ -49,6 +49,44 @@ pub(super) fn reordered(words: &[OsString], cli: &Command) -> Option<Vec<OsStrin
     Some(ordered)
 }
 
+/// The words of a task that begins with a command such as `/NAME` as one word, so that its arguments need no quotes.
+pub(super) fn joined(words: Vec<OsString>, cli: &Command) -> Vec<OsString> {
+    let Some(first) = first_word(&words, cli) else { return words };
+    let is_command = |word: &str| word.len() > 1 && word.starts_with('/') && !word[1..].contains(['/', ' ']);
+    if !words.get(first).and_then(|word| word.to_str()).is_some_and(is_command) {
+        return words;
+    }
+    let more = words[first + 1..].iter().take_while(|word| !word.to_string_lossy().starts_with('-')).count();
+    let Some(texts) =
+        words[first..=first + more].iter().map(|word| word.to_str()).collect::<Option<Vec<_>>>()
+    else {
+        return words;
+    };
+    let arguments = gimlet_runtime::knowledge::joined(texts[1..].iter().copied());
+    let task = format!("{} {arguments}", texts[0]).trim_end().to_owned();
+    let mut all = words[..first].to_vec();
+    all.push(task.into());
+    all.extend_from_slice(&words[first + 1 + more..]);
+    all
+}
+
+/// Where the first word is that is neither an option, nor the value of one, nor `run`.
+fn first_word(words: &[OsString], cli: &Command) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let word = words.get(at)?.to_str()?;
+        if word == "run" && at == 1 {
+            at += 1;
+        } else if !word.starts_with('-') || word == "-" || word == "--" {
+            return Some(at);
+        } else {
+            let option = option_of(cli, word)?;
+            let has_value = option.get_action().takes_values() && !word.contains('=') && !is_joined(word);
+            at += 1 + usize::from(has_value && !option.is_require_equals_set());
+        }
+    }
+}
+
 /// The command that a word was probably meant to be.
 pub(super) fn meant<'a>(word: &str, cli: &'a Command) -> Option<&'a str> {
     // A short word is a word: `hello` is not `help`.

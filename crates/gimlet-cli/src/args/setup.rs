@@ -46,7 +46,7 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// The file [default: the project's gimlet.toml, .env and mcp.json, as far as they exist].
+    /// The file [default: the project's gimlet.toml, .env, mcp.json, skills and commands, as far as they exist].
     pub(crate) file: Option<PathBuf>,
     /// Take trust away.
     #[arg(long, conflicts_with = "list")]

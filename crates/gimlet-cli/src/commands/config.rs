@@ -154,24 +154,27 @@ fn show_json(settings: &Settings, keys: &[KeyRow]) -> anyhow::Result<ExitStatus>
     Ok(ExitStatus::Success)
 }
 
-/// What the project tells agents, in a line.
+/// What the user and the project tell agents: a line for each file.
 fn instructions(settings: &Settings) -> anyhow::Result<String> {
-    let found = Project::to_look_at(settings)?.instructions();
-    let file = found.as_ref().ok().and_then(|found| Some(found.as_ref()?.file));
-    let state = match found {
-        Err(reason) => return Ok(reason),
-        Ok(None) => "none in this project".to_owned(),
-        Ok(Some(found)) if settings.instructions.value => match found.next_line {
-            Some(line) => format!(
+    // What a model with the largest window reads; how much that is for another depends on its window.
+    let found = Project::to_look_at(settings)?.instructions(Some(u32::MAX));
+    let parts = found.parts.iter().map(|part| {
+        let state = match (settings.instructions.value, part.next_line) {
+            (false, _) => "not offered to the model".to_owned(),
+            (true, None) => format!("its {} characters are offered to the model", part.chars),
+            (true, Some(line)) => format!(
                 "its first {} characters are offered to the model, up to line {}",
-                found.chars,
+                part.chars,
                 line - 1
             ),
-            None => format!("its {} characters are offered to the model", found.chars),
-        },
-        Ok(Some(_)) => "not offered to the model".to_owned(),
-    };
-    Ok(format!("{}: {state}", file.unwrap_or(gimlet_runtime::instructions::FILE)))
+        };
+        format!("{}: {state}", part.name)
+    });
+    let lines: Vec<String> = parts.chain(found.problems.iter().cloned()).collect();
+    Ok(match lines.is_empty() {
+        true => format!("{}: none in this project", gimlet_runtime::instructions::FILE),
+        false => lines.join("\n"),
+    })
 }
 
 /// A value as people write it; one that depends on other things in words.

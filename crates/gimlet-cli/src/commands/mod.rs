@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod export;
 mod fork;
+pub(crate) mod knowledge;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;

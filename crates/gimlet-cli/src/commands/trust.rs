@@ -16,7 +16,7 @@ use crate::style::{BOLD, DIM, GOOD, WARNING};
 use gimlet_runtime::config::{
     PROJECT_FILE, Pin, Process, Standing, TrustList, ask_for, read_inside, read_small, shown,
 };
-use gimlet_runtime::mcp::code_behind;
+use gimlet_runtime::knowledge::{code_behind, trustable};
 
 /// Files of a project that may ask for more than harmless settings.
 const FILES: &[&str] = &[PROJECT_FILE, ".env", "mcp.json", ".mcp.json"];
@@ -34,11 +34,11 @@ pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
     let root = args.root.folder().canonicalize()?;
     let files = match &args.file {
         Some(file) => vec![file.clone()],
-        None => FILES.iter().map(|name| root.join(name)).filter(|path| path.exists()).collect(),
+        None => all_files(&root).into_iter().filter(|path| path.exists()).collect(),
     };
     if files.is_empty() {
         return Err(UsageError::new("the project has no file that could be trusted")
-            .hint(format!("looked for {}", FILES.join(", ")))
+            .hint(format!("looked for {}, skills and commands", FILES.join(", ")))
             .into());
     }
     let mut status = ExitStatus::Success;
@@ -48,6 +48,11 @@ pub(crate) fn trust(args: &TrustArgs) -> anyhow::Result<ExitStatus> {
         }
     }
     Ok(status)
+}
+
+/// The files of a project that can be trusted, whether or not they are there.
+fn all_files(root: &Path) -> Vec<PathBuf> {
+    FILES.iter().map(|name| root.join(name)).chain(trustable(root)).collect()
 }
 
 /// Shows a file's wishes and pins it. Says whether it is trusted now.
@@ -71,7 +76,7 @@ fn offer(
         }
         Standing::Trusted => writeln!(
             err,
-            "{BOLD}{name}{BOLD:#} {WARNING}runs files that have changed since it was trusted{WARNING:#}"
+            "{BOLD}{name}{BOLD:#} {WARNING}uses files that have changed since it was trusted{WARNING:#}"
         )?,
         Standing::Changed => {
             writeln!(err, "{BOLD}{name}{BOLD:#} {WARNING}has changed since it was trusted{WARNING:#}")?
@@ -85,10 +90,11 @@ fn offer(
     for wish in wishes {
         writeln!(err, "  {DIM}line {}{DIM:#} {}", wish.line, Printable::line(&wish.what))?;
     }
+    let verb = if path.ends_with("SKILL.md") { "comes with" } else { "runs" };
     for file in &code {
         let name = file.path.display().to_string();
         let news = if list.code(root, path).contains(file) { "as it was trusted" } else { "as it is now" };
-        writeln!(err, "  runs {} {DIM}{news}{DIM:#}", Printable::line(&name))?;
+        writeln!(err, "  {verb} {} {DIM}{news}{DIM:#}", Printable::line(&name))?;
     }
     if !yes && !crate::out::can_ask() {
         return Err(UsageError::new(format!("{name} is not trusted: there is no terminal to ask on"))
@@ -109,7 +115,7 @@ fn revoke(list: &mut TrustList, args: &TrustArgs) -> anyhow::Result<ExitStatus> 
     let root = args.root.folder().canonicalize()?;
     let files: Vec<PathBuf> = match &args.file {
         Some(file) => vec![file.clone()],
-        None => FILES.iter().map(|name| root.join(name)).collect(),
+        None => all_files(&root),
     };
     let mut found = false;
     for file in &files {

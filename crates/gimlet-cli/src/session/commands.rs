@@ -19,6 +19,7 @@ use gimlet_runtime::{Input, Options, is_answered, open_question};
 use super::slash::{ALL, Slash};
 use super::{Interactive, Next};
 use crate::commands::export::document;
+use crate::commands::knowledge::{command_lines, skill_lines};
 use crate::commands::undo::line;
 use crate::exit::UsageError;
 use crate::show::{clip, counted, diff, plan, question};
@@ -31,6 +32,7 @@ impl Interactive {
             Slash::Model => self.model(rest).await?,
             Slash::Mode => self.mode(rest)?,
             Slash::Tools => self.tools()?,
+            Slash::Skills => self.skills()?,
             Slash::Approve => return self.answer(yes(rest)?).await,
             Slash::Deny => {
                 let feedback = Some(rest.to_owned()).filter(|text| !text.is_empty());
@@ -57,6 +59,9 @@ impl Interactive {
         for (name, _, rest, about) in ALL {
             let pad = width - name.len() - rest.len() - 1;
             self.say(&format!("{NAME}{name}{NAME:#} {DIM}{rest}{DIM:#}{:pad$}  {about}", ""))?;
+        }
+        for line in command_lines(self.session.project().knowledge()) {
+            self.say(&line)?;
         }
         self.say(&format!(
             "{DIM}!command runs a command of yours, and the model reads what it printed with your next task. @path or\n\
@@ -103,6 +108,14 @@ impl Interactive {
             self.say(&format!("{NAME}{:width$}{NAME:#}  {}", spec.name, clip(first, room)))?;
         }
         Ok(())
+    }
+
+    fn skills(&self) -> anyhow::Result<()> {
+        let lines = skill_lines(self.session.project().knowledge());
+        if lines.is_empty() {
+            return self.say("there are no skills; a skill is a folder with a SKILL.md in .gimlet/skills");
+        }
+        lines.iter().try_for_each(|line| self.say(line))
     }
 
     /// Answers the question the conversation stopped at, and carries on.

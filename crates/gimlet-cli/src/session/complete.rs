@@ -18,10 +18,14 @@ const MOST_SIMILAR: usize = 20;
 /// Models that can be named, once the server has told them.
 pub(super) type Models = Arc<Mutex<Vec<String>>>;
 
+/// Commands of the person's and the project's own, with what they do.
+pub(super) type Customs = Vec<(String, String)>;
+
 /// Completes what is typed.
 pub(super) struct Words {
     pub(super) root: Root,
     pub(super) models: Models,
+    pub(super) customs: Customs,
 }
 
 impl Completer for Words {
@@ -61,12 +65,14 @@ impl Words {
                 .collect();
         }
         if start == 0 && word.starts_with('/') {
-            return ALL
-                .iter()
-                .filter(|(name, ..)| name.starts_with(word))
-                .map(|(name, _, _, about)| Suggestion {
-                    value: (*name).to_owned(),
-                    description: Some((*about).to_owned()),
+            let built_in = ALL.iter().map(|(name, _, _, about)| (*name, *about));
+            let own = self.customs.iter().map(|(name, about)| (name.as_str(), about.as_str()));
+            return built_in
+                .chain(own)
+                .filter(|(name, _)| name.starts_with(word))
+                .map(|(name, about)| Suggestion {
+                    value: name.to_owned(),
+                    description: Some(about.to_owned()),
                     span,
                     append_whitespace: true,
                     ..Suggestion::default()
@@ -142,8 +148,12 @@ mod tests {
         std::fs::write(folder.path().join("src/main.rs"), "").unwrap();
         std::fs::write(folder.path().join("setup.py"), "").unwrap();
         let models = Arc::new(Mutex::new(vec!["ollama_chat/qwen3:8b".to_owned()]));
-        let words = Words { root: Root::open(folder.path()).unwrap(), models };
-        assert_eq!(offered(&words, "/co"), ["/compact", "/cost", "/context", "/copy"]);
+        let words = Words {
+            root: Root::open(folder.path()).unwrap(),
+            models,
+            customs: vec![("/cover".to_owned(), "write tests".to_owned())],
+        };
+        assert_eq!(offered(&words, "/co"), ["/compact", "/cost", "/context", "/copy", "/cover"]);
         assert_eq!(offered(&words, "look at @mnrs"), ["@src/main.rs"]);
         assert!(offered(&words, "look at @xyz").is_empty());
         assert_eq!(offered(&words, "look at @s"), ["@setup.py", "@src/"]);

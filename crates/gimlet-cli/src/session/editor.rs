@@ -14,7 +14,7 @@ use reedline::{
 use gimlet_runtime::options::{ApproveMode, Choice};
 use gimlet_runtime::parts::tools::Root;
 
-use super::complete::{Models, Words};
+use super::complete::{Customs, Models, Words};
 use crate::app;
 
 /// Lines that are remembered.
@@ -45,8 +45,8 @@ pub(super) struct Editor {
 }
 
 impl Editor {
-    /// An editor that completes files of this folder and these models.
-    pub(super) fn new(root: Root, models: Models, vi: bool) -> Self {
+    /// An editor that completes files of this folder, these models and these commands.
+    pub(super) fn new(root: Root, models: Models, customs: Customs, vi: bool) -> Self {
         let colour = crate::out::is_coloured();
         let mut keys = if vi { default_vi_insert_keybindings() } else { default_emacs_keybindings() };
         let complete =
@@ -62,7 +62,7 @@ impl Editor {
         let menu = ColumnarMenu::default().with_name(MENU).with_marker(ARROW);
         let typed = Arc::new(AtomicBool::new(false));
         let mut line = Reedline::create()
-            .with_completer(Box::new(Words { root, models }))
+            .with_completer(Box::new(Words { root, models, customs }))
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
             .with_quick_completions(true)
             .with_edit_mode(match vi {

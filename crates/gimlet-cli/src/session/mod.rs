@@ -11,16 +11,18 @@ use std::io::Write;
 
 use gimlet::Ending;
 use gimlet::event::Suspension;
-use gimlet_runtime::{Input, Session, models};
+use gimlet_runtime::knowledge::Knowledge;
+use gimlet_runtime::{Input, Session, clip, models};
 
 use crate::args::RunOptions;
 use crate::attach;
+use crate::custom;
 use crate::ending::{At, refused, resume_line, tell};
-use crate::exit::{ExitStatus, UsageError};
+use crate::exit::ExitStatus;
 use crate::front::Front;
 use crate::interrupt::Interrupts;
 use crate::style::{BOLD, DIM};
-use complete::Models;
+use complete::{Customs, Models};
 use editor::{Editor, Entered};
 use slash::Line;
 
@@ -54,7 +56,12 @@ impl Interactive {
         front.tell_warnings(session.settings());
         Ok(Interactive {
             front,
-            editor: Editor::new(session.project().root().clone(), models, session.settings().vi.value),
+            editor: Editor::new(
+                session.project().root().clone(),
+                models,
+                customs(session.project().knowledge()),
+                session.settings().vi.value,
+            ),
             interrupts: Interrupts::listen()?,
             behind: Vec::new(),
             session,
@@ -131,9 +138,7 @@ impl Interactive {
             Line::Empty => Ok(Next::Prompt),
             Line::Quit => Ok(Next::End),
             Line::Command(command, rest) => self.command(command, rest).await,
-            Line::Unknown(word) => {
-                Err(UsageError::new(format!("there is no command {word}")).hint("see /help").into())
-            }
+            Line::Custom(line) => self.custom(line).await,
             Line::Shell(command) => self.shell(command).await.map(|()| Next::Prompt),
             Line::Task(task) => self.task(task).await,
         };
@@ -142,6 +147,12 @@ impl Interactive {
             crate::exit::report(&error);
             Ok(Next::Prompt)
         })
+    }
+
+    /// Works on the task that a command of the person's or the project's own stands for.
+    async fn custom(&mut self, line: &str) -> anyhow::Result<Next> {
+        let called = custom::called(line, self.session.project().knowledge(), custom::At::Session)?;
+        self.task(called.as_deref().unwrap_or(line)).await
     }
 
     /// Works on a task.
@@ -196,6 +207,13 @@ impl Interactive {
     fn say(&self, text: &str) -> anyhow::Result<()> {
         Ok(writeln!(crate::out::stderr(), "{text}")?)
     }
+}
+
+/// The commands of the person's and the project's own that can be called, with what they do.
+fn customs(known: &Knowledge) -> Customs {
+    let on = known.commands.iter().filter(|command| command.standpoint.is_on());
+    let on = on.filter(|command| slash::ALL.iter().all(|(name, ..)| name[1..] != command.name));
+    on.map(|command| (format!("/{}", command.name), clip(&command.description, 60))).collect()
 }
 
 /// Knows which models can be named: those of the configuration at once, and those of the server when it has answered.

@@ -7,6 +7,7 @@ pub(super) enum Slash {
     Model,
     Mode,
     Tools,
+    Skills,
     Approve,
     Deny,
     Resume,
@@ -34,6 +35,7 @@ pub(super) const ALL: &[(&str, Slash, &str, &str)] = &[
         "the approval mode: ask, edits, auto, plan, never or all; Shift-Tab switches",
     ),
     ("/tools", Slash::Tools, "", "what the agent can do"),
+    ("/skills", Slash::Skills, "", "the skills that the agent can read"),
     ("/approve", Slash::Approve, "[session|always]", "say yes to the open question and carry on"),
     ("/deny", Slash::Deny, "[TEXT]", "say no to the open question, with what to do instead"),
     ("/resume", Slash::Resume, "", "carry on what was interrupted"),
@@ -60,8 +62,8 @@ pub(super) enum Line<'a> {
     Quit,
     /// A command and what follows it.
     Command(Slash, &'a str),
-    /// Looks like a command and is none.
-    Unknown(&'a str),
+    /// Looks like a command, and may be one of the person's or the project's own.
+    Custom(&'a str),
     /// A command of the person's own.
     Shell(&'a str),
     /// Something to say to the model.
@@ -87,7 +89,7 @@ pub(super) fn read(line: &str) -> Line<'_> {
     match ALL.iter().find(|(name, ..)| *name == word) {
         Some((_, Slash::Quit, ..)) => Line::Quit,
         Some((_, command, ..)) => Line::Command(*command, line[word.len()..].trim()),
-        None => Line::Unknown(word),
+        None => Line::Custom(line),
     }
 }
 
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(read("q"), Line::Quit);
         assert_eq!(read("/quit"), Line::Quit);
         assert_eq!(read("/deny use rg "), Line::Command(Slash::Deny, "use rg"));
-        assert_eq!(read("/nope"), Line::Unknown("/nope"));
+        assert_eq!(read("/nope x"), Line::Custom("/nope x"));
         assert_eq!(read("/etc/hosts is wrong"), Line::Task("/etc/hosts is wrong"));
         assert_eq!(read("! git status"), Line::Shell("git status"));
         assert_eq!(read("!"), Line::Task("!"));

@@ -26,6 +26,7 @@ mod instructions;
 mod jail;
 mod jail_kernel;
 mod kill;
+mod knowledge;
 mod layers;
 mod mcp;
 mod memory;

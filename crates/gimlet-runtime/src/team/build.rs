@@ -217,7 +217,9 @@ impl<'a> Builder<'a> {
         }
         if part.action == ActionFormat::Guided || manner.takes_over {
             builder = builder
-                .guide(self.project.guide(self.settings))
+                .guide(
+                    self.project.guide(self.settings, part.found.model.window().map(|window| window.tokens)),
+                )
                 .driver_tools(self.offered(self.driver_tools(part.entry)?));
         }
         let built = more(builder).build();

@@ -198,7 +198,7 @@ pub(super) fn pick_named(words: &[String], all: &[Arc<dyn Tool>]) -> anyhow::Res
 }
 
 /// Whether a word of a list stands for a tool: by its name, or by how its name begins, as in `git_*`.
-fn stands_for(word: &str, tool: &str) -> bool {
+pub(super) fn stands_for(word: &str, tool: &str) -> bool {
     match word.strip_suffix('*') {
         Some(beginning) => !beginning.is_empty() && tool.starts_with(beginning),
         None => word == tool,

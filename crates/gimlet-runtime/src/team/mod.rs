@@ -14,6 +14,7 @@ use gimlet::plan::Planning;
 use gimlet::state::State;
 
 use crate::context;
+use crate::knowledge::SKILL_TOOL;
 use crate::models::{self, Found};
 use crate::notice::Notify;
 use crate::project::Project;
@@ -73,7 +74,7 @@ pub async fn fresh(project: &Project, settings: &Settings, options: &Options) ->
     let duty = Duty {
         imports: &imports,
         limits: team.limits(options, settings),
-        context: context::context(project, settings, &Manner { action, ..found.manner }),
+        context: team.context(project, settings, options, &found, action),
     };
     let (model, asked_as) = (found.model.id().to_owned(), found.reference());
     let agent = team.assemble(project, settings, options, found, duty).await?;
@@ -148,6 +149,30 @@ impl Team {
     fn planning(&self, options: &Options, settings: &Settings) -> Planning {
         let own = self.lead.as_ref().and_then(|entry| entry.plan);
         options.plan.or(own).unwrap_or(settings.plan.value)
+    }
+
+    /// What the leading agent reads before its task.
+    pub fn context(
+        &self,
+        project: &Project,
+        settings: &Settings,
+        options: &Options,
+        found: &Found,
+        action: ActionFormat,
+    ) -> ContextFor {
+        let window = found.model.window().map(|window| window.tokens);
+        let skills = self.reads_skills(options).then(|| project.knowledge().prompt(window)).flatten();
+        context::context(project, settings, &Manner { action, ..found.manner }, window, skills)
+    }
+
+    /// Whether the leading agent has the tool that reads skills.
+    fn reads_skills(&self, options: &Options) -> bool {
+        let reads = |word: &str| word == "all" || check::stands_for(word, SKILL_TOOL);
+        match self.lead.as_ref().and_then(|entry| entry.tools.as_ref()) {
+            _ if !options.tools.is_empty() => options.tools.iter().any(|word| reads(word)),
+            Some(words) => words.iter().any(|word| check::stands_for(&word.word, SKILL_TOOL)),
+            None => true,
+        }
     }
 
     fn executor(&self, options: &Options) -> Option<ExecutorChoice> {
