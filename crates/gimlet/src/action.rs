@@ -61,7 +61,7 @@ pub fn next_action(state: &State) -> Action {
         return Action::Rest(stop.clone());
     }
     if state.action == ActionFormat::Guided {
-        return guided::next::next(state);
+        return guided::next(state);
     }
     match &state.phase {
         Phase::Ready | Phase::Stuck(_) if falls_back(state) => Action::FallBack,

@@ -13,11 +13,11 @@ use crate::guided::Guide;
 use crate::hook::{Check, Hook};
 use crate::limits::Limits;
 use crate::model::{Model, Sampling};
-use crate::output::Form;
 use crate::plan::Planning;
 use crate::run::{Ending, Env, Run, RunError};
 use crate::tool::{Tool, TypedTool, tool};
 use crate::toolbox::{Toolbox, ToolboxError, is_callable_name};
+use gimlet_reply::answer::Form;
 
 /// Makes what an agent reads before a task; nothing if it is empty.
 pub type ContextFor = Arc<dyn Fn(&str) -> String + Send + Sync>;

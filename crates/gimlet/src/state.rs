@@ -30,7 +30,8 @@ use crate::plan::{Plan, Planning};
 use crate::work::Work;
 
 pub(crate) use calls::result_text;
-pub use calls::{CallRecord, CallStatus, CallSummary, CellRecord};
+pub use calls::{CallRecord, CallStatus, CellRecord};
+pub use gimlet_event::work::CallSummary;
 
 /// Where an agent stands.
 #[derive(Debug, Clone, Default)]

@@ -7,20 +7,17 @@ mod catalog;
 mod inbox;
 mod memory;
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::digest::digest;
 use crate::event::Event;
 use crate::ids::RunId;
 
 pub use catalog::{Catalog, FindError, RunStatus, RunSummary, Swept};
+pub use gimlet_event::blob::{BadAddress, BlobId};
 pub use inbox::{Grant, Inbox, InboxError, Question, Reach};
 pub use memory::MemoryStore;
 
@@ -141,56 +138,6 @@ pub struct Line {
     pub json: Arc<str>,
 }
 
-/// Address of stored bytes: `blob:` and the SHA-256 of the content.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct BlobId(String);
-
-impl BlobId {
-    /// The address of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        BlobId(digest(bytes))
-    }
-
-    /// The hex digest alone, for file names.
-    pub fn hex(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for BlobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "blob:{}", self.0)
-    }
-}
-
-impl FromStr for BlobId {
-    type Err = StoreError;
-
-    fn from_str(text: &str) -> Result<Self, StoreError> {
-        let hex = text.strip_prefix("blob:").unwrap_or(text);
-        if hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-            Ok(BlobId(hex.into()))
-        } else {
-            Err(StoreError::BadAddress(text.into()))
-        }
-    }
-}
-
-impl TryFrom<String> for BlobId {
-    type Error = StoreError;
-
-    fn try_from(text: String) -> Result<Self, StoreError> {
-        text.parse()
-    }
-}
-
-impl From<BlobId> for String {
-    fn from(blob: BlobId) -> String {
-        blob.to_string()
-    }
-}
-
 /// Why the store could not do it. A log that cannot be written ends the run.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -201,8 +148,8 @@ pub enum StoreError {
     #[error("nothing is stored at {0}")]
     NoSuchBlob(BlobId),
     /// Not an address.
-    #[error("`{0}` is not an address: blob: and 64 hex digits")]
-    BadAddress(String),
+    #[error(transparent)]
+    BadAddress(#[from] BadAddress),
     /// Another process writes this run.
     #[error("run `{0}` is in use by another process")]
     Locked(RunId),

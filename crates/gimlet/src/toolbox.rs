@@ -13,6 +13,7 @@ use crate::effect::Effect;
 use crate::guard::{self, BadSchema, Layer, Outcome, Pass};
 use crate::message::ToolCall;
 use crate::tool::{Tool, ToolCx, ToolError, ToolOutput, ToolSpec, code};
+use gimlet_reply::arguments::closest;
 
 /// Tools, each behind its guard, in a stable order.
 pub struct Toolbox {
@@ -162,7 +163,7 @@ impl Tool for Missing {
 
     fn effects(&self, _args: &Value) -> Result<Vec<Effect>, ToolError> {
         let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-        let guess = guard::closest(&self.asked, names.iter().copied())
+        let guess = closest(&self.asked, names.iter().copied())
             .map(|name| format!("; did you mean `{name}`?"))
             .unwrap_or_default();
         Err(ToolError::failed(code::UNKNOWN_TOOL, format!("there is no tool `{}`{guess}", self.asked))

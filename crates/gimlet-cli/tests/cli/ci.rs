@@ -156,7 +156,7 @@ fn the_security_policy_tells_how_much_is_tried() {
         ("ways to exhaust the Python sandbox", cases("crates/gimlet-python/tests/corpus/denials.py.txt")),
         (
             "shapes of keys that are masked",
-            read("crates/gimlet/src/guard/shapes.json").matches("\"id\"").count(),
+            read("crates/gimlet-text/src/shapes.json").matches("\"id\"").count(),
         ),
         ("tests named after a finding of the review", code.matches(&["fn ", "finding_"].concat()).count()),
     ];

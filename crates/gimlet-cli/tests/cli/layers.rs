@@ -1,4 +1,5 @@
-//! Who may know whom: front ends know the runtime, the runtime knows the parts, the parts know the core.
+//! Who may know whom: front ends know the runtime, the runtime knows the parts, the parts know the core, and the core is
+//! built from leaves that know nothing of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,11 +31,17 @@ fn front_ends_know_only_the_runtime_and_the_core() {
     assert_eq!(crates["gimlet-eval"], set(&["gimlet", "gimlet-runtime", "gimlet-term"]));
     assert_eq!(crates["gimlet-acp"], set(&["gimlet", "gimlet-runtime"]));
     assert_eq!(crates["gimlet-term"], set(&["gimlet"]));
-    assert_eq!(crates["gimlet"], set(&[]));
+    // The leaves below the core: each knows only the ones before it. Everybody else reaches them through the core.
+    assert_eq!(crates["gimlet-text"], set(&[]));
+    assert_eq!(crates["gimlet-host"], set(&["gimlet-text"]));
+    assert_eq!(crates["gimlet-event"], set(&["gimlet-host", "gimlet-text"]));
+    assert_eq!(crates["gimlet-reply"], set(&["gimlet-event", "gimlet-text"]));
+    assert_eq!(crates["gimlet"], set(&["gimlet-event", "gimlet-host", "gimlet-reply", "gimlet-text"]));
     for (name, known) in &crates {
         let may_know = match name.as_str() {
             "gimlet-cli" | "gimlet-acp" | "gimlet-eval" | "gimlet-web" | "gimlet-term" | "gimlet-runtime"
-            | "gimlet-testkit" => continue,
+            | "gimlet-testkit" | "gimlet" | "gimlet-event" | "gimlet-host" | "gimlet-reply"
+            | "gimlet-text" => continue,
             // Settings are about the parts.
             "gimlet-config" => set(&["gimlet", "gimlet-models", "gimlet-python", "gimlet-tools"]),
             // Tools show what the index of a repository knows.

@@ -1,7 +1,7 @@
 //! What happened, in a bounded form, folded from the same events as the conversation. A summary is made from this and
 //! never from another summary, so that nothing drifts however often a conversation is summed up.
 
-use crate::sections::clip;
+use gimlet_text::clip;
 
 /// Most characters kept of what the model said in a step.
 const SAID: usize = 600;

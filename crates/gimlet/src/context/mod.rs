@@ -12,13 +12,12 @@ pub mod summary;
 pub mod variables;
 
 pub use diary::Diary;
+pub use gimlet_event::context::{Compacted, Summary, Variable};
 pub use prune::{Observation, everything};
 pub use room::{Compaction, Relief, compaction, next_relief};
 pub(crate) use room::{after, guessed, question};
 pub(crate) use size::tool_bytes;
 pub use size::{Measured, bytes};
-pub use summary::{Compacted, Summary};
-pub use variables::Variable;
 
 /// How much a model can take at once, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

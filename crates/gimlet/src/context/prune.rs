@@ -5,8 +5,8 @@ use super::Window;
 use super::size::{Measured, whole};
 use crate::event::{Elided, Pruned};
 use crate::message::Message;
-use crate::sections::clip;
 use crate::state::{Phase, State};
+use gimlet_text::clip;
 
 /// How many of the last steps stay word for word, where they fit.
 pub(super) const KEPT_STEPS: u32 = 3;

@@ -3,83 +3,14 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::size::Measured;
 use super::{Window, variables};
-use crate::event::{Failure, ModelMessage};
-use crate::message::{Finish, Message, Usage};
-use crate::sections::{self, Section, clip};
+use crate::message::Message;
 use crate::state::State;
+use gimlet_reply::sections::{self, Section};
+use gimlet_text::clip;
 
-/// What takes the place of old steps. Sizes are in tokens, as for `context.pruned`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Compacted {
-    /// The conversation before.
-    pub before: u64,
-    /// And after.
-    pub after: u64,
-    /// The model's window; 0 when only its server knows.
-    pub window: u32,
-    /// The messages from the second to before this one gave way.
-    pub until: usize,
-    /// Steps taken so far.
-    pub step: u32,
-    /// The summary.
-    pub summary: Summary,
-    /// Who wrote it.
-    pub by: Author,
-    /// What stands in the conversation instead.
-    pub text: String,
-    /// Why the model did not write it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
-    /// The model's words, as it wrote them.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub reply: String,
-    /// What it cost.
-    pub usage: Usage,
-    /// Why the reply ended.
-    pub finish: Finish,
-    /// How long it took.
-    pub seconds: f64,
-}
-
-impl Compacted {
-    /// The reply behind it.
-    pub(crate) fn message(&self) -> ModelMessage {
-        let (usage, finish) = (self.usage, self.finish);
-        ModelMessage { text: self.reply.clone(), usage, finish, ..ModelMessage::default() }
-    }
-}
-
-/// Who wrote a summary.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Author {
-    /// The model.
-    Model,
-    /// Code, since the model could not.
-    #[default]
-    Code,
-}
-
-/// A summary.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Summary {
-    /// What is to be reached.
-    pub goal: Vec<String>,
-    /// What must be minded.
-    pub constraints: Vec<String>,
-    /// What was decided and found out.
-    pub decisions: Vec<String>,
-    /// Files that matter, and why.
-    pub files: Vec<String>,
-    /// What is open.
-    pub open_questions: Vec<String>,
-}
+pub use gimlet_event::context::{Author, Compacted, Summary};
 
 const SECTIONS: [Section; 5] = [
     Section { key: "goal", headings: &["goal", "goals"] },
@@ -100,48 +31,46 @@ const FILES: usize = 12;
 /// Most steps that code tells of.
 const STEPS: usize = 12;
 
-impl Summary {
-    /// What a model wrote; none when it holds none of the lists. What code knows for certain is added.
-    pub(crate) fn read(text: &str, state: &State) -> Option<Summary> {
-        let [goal, constraints, decisions, mut files, open_questions] = sections::read(text, &SECTIONS)?;
-        let missed: Vec<String> = changed(state)
-            .filter(|file| !files.iter().any(|line| line.contains(file.as_str())))
-            .map(|file| format!("{file} (changed)"))
-            .collect();
-        files.extend(missed);
-        Some(Summary { goal, constraints, decisions, files, open_questions })
-    }
+/// What a model wrote; none when it holds none of the lists. What code knows for certain is added.
+pub(crate) fn read(text: &str, state: &State) -> Option<Summary> {
+    let [goal, constraints, decisions, mut files, open_questions] = sections::read(text, &SECTIONS)?;
+    let missed: Vec<String> = changed(state)
+        .filter(|file| !files.iter().any(|line| line.contains(file.as_str())))
+        .map(|file| format!("{file} (changed)"))
+        .collect();
+    files.extend(missed);
+    Some(Summary { goal, constraints, decisions, files, open_questions })
+}
 
-    /// What code can say by itself.
-    pub(crate) fn of_code(state: &State) -> Summary {
-        let read = state.work.files_read.iter().take(FILES).map(|file| format!("{file} (read)"));
-        let errors = state.work.errors.iter().map(|(error, times)| format!("{error} came up {times} times"));
-        Summary {
-            goal: vec![clip(&state.task.split_whitespace().collect::<Vec<_>>().join(" "), 300)],
-            constraints: Vec::new(),
-            decisions: state.diary.gist(STEPS),
-            files: changed(state).map(|file| format!("{file} (changed)")).chain(read).collect(),
-            open_questions: errors.collect(),
-        }
+/// What code can say by itself.
+pub(crate) fn by_code(state: &State) -> Summary {
+    let read = state.work.files_read.iter().take(FILES).map(|file| format!("{file} (read)"));
+    let errors = state.work.errors.iter().map(|(error, times)| format!("{error} came up {times} times"));
+    Summary {
+        goal: vec![clip(&state.task.split_whitespace().collect::<Vec<_>>().join(" "), 300)],
+        constraints: Vec::new(),
+        decisions: state.diary.gist(STEPS),
+        files: changed(state).map(|file| format!("{file} (changed)")).chain(read).collect(),
+        open_questions: errors.collect(),
     }
+}
 
-    /// Its lists, with at most so many of the latest entries of each, each at most so long.
-    fn written(&self, entries: usize, chars: usize) -> String {
-        let lists = [
-            ("Goal", &self.goal),
-            ("Constraints", &self.constraints),
-            ("Decisions", &self.decisions),
-            ("Files", &self.files),
-            ("Open questions", &self.open_questions),
-        ];
-        let list = |(name, items): (&str, &Vec<String>)| {
-            let skip = items.len().saturating_sub(entries);
-            let lines: Vec<String> =
-                items.iter().skip(skip).map(|item| format!("\n- {}", clip(item, chars))).collect();
-            (!lines.is_empty()).then(|| format!("{name}:{}", lines.concat()))
-        };
-        lists.into_iter().filter_map(list).collect::<Vec<_>>().join("\n")
-    }
+/// Its lists, with at most so many of the latest entries of each, each at most so long.
+fn lists(summary: &Summary, entries: usize, chars: usize) -> String {
+    let lists = [
+        ("Goal", &summary.goal),
+        ("Constraints", &summary.constraints),
+        ("Decisions", &summary.decisions),
+        ("Files", &summary.files),
+        ("Open questions", &summary.open_questions),
+    ];
+    let list = |(name, items): (&str, &Vec<String>)| {
+        let skip = items.len().saturating_sub(entries);
+        let lines: Vec<String> =
+            items.iter().skip(skip).map(|item| format!("\n- {}", clip(item, chars))).collect();
+        (!lines.is_empty()).then(|| format!("{name}:{}", lines.concat()))
+    };
+    lists.into_iter().filter_map(list).collect::<Vec<_>>().join("\n")
 }
 
 fn changed(state: &State) -> impl Iterator<Item = String> + '_ {
@@ -212,7 +141,7 @@ pub(crate) fn written(state: &State, until: usize, summary: &Summary, most: usiz
         parts.push(format!(
             "[Steps 1 to {} were summed up to save room; {LOG}.]\n{}{plan}{variables}",
             steps_before(state, until),
-            summary.written(entries, chars)
+            lists(summary, entries, chars)
         ));
         text = parts.join("\n\n");
         if text.len() <= most {

@@ -1,36 +1,11 @@
 //! The interpreter's variables, as the model is reminded of them when what showed them has left the conversation.
 
-use serde::{Deserialize, Serialize};
+use gimlet_event::context::Variable;
 
 /// Most variables that are named.
 const MOST: usize = 30;
 /// Longest listing, in bytes.
 const MOST_BYTES: usize = 700;
-
-/// A variable of the interpreter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Variable {
-    /// Its name.
-    pub name: String,
-    /// The name of its type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// How long it is, where that means something.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
-}
-
-impl Variable {
-    /// Whether its name and type are words; a worker is not trusted to say anything else in a prompt.
-    pub fn is_plain(&self) -> bool {
-        let word = |text: &str| {
-            !text.is_empty()
-                && text.len() <= 80
-                && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'))
-        };
-        word(&self.name) && word(&self.kind)
-    }
-}
 
 const HEAD: &str = "Variables that still hold their values: ";
 

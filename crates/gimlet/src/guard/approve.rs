@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tracing::Instrument;
 
+use super::redact::clean_failure;
 use super::{Layer, Outcome, Pass};
 use crate::approval::{ApprovalRequest, Asking, Decision, Scope, binding};
 use crate::digest::digest_json;
@@ -28,7 +29,7 @@ impl Layer for Approve {
                 Ok(effects) => pass.effects = effects,
                 Err(ToolError::Failed(mut failure)) => {
                     // The tool was not called, so the layer that cleans its words never sees these.
-                    pass.services.redactor.clean_failure(&mut failure);
+                    clean_failure(&pass.services.redactor, &mut failure);
                     return Outcome::Failed(failure);
                 }
                 Err(ToolError::Suspended(suspension)) => return Outcome::Suspended(suspension),
@@ -94,7 +95,7 @@ impl Approve {
         let effects = match self.tool.effects(&args) {
             Ok(effects) => effects,
             Err(ToolError::Failed(mut failure)) => {
-                pass.services.redactor.clean_failure(&mut failure);
+                clean_failure(&pass.services.redactor, &mut failure);
                 failure.message = format!("The person changed the patch, and theirs: {}", failure.message);
                 return Outcome::Failed(failure);
             }

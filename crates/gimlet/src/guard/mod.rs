@@ -8,14 +8,12 @@
 //! knows the order.
 
 mod approve;
-mod encodings;
 mod hints;
 mod hooks;
 mod limit;
 mod record;
 mod redact;
 mod repeats;
-mod shapes;
 mod start;
 mod trace;
 mod truncate;
@@ -24,6 +22,7 @@ mod validate;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use gimlet_reply::arguments::Arguments;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -36,12 +35,11 @@ use crate::state::CallStatus;
 use crate::store::BlobId;
 use crate::tool::{Tool, ToolFailure};
 
-pub use redact::{Redactor, names_secret, password_in_url};
+pub use gimlet_reply::arguments::BadSchema;
+pub use gimlet_text::redact::{Redactor, names_secret, password_in_url};
 pub(crate) use repeats::ANSWER_NOW;
 pub use repeats::Repeats;
 pub use truncate::{Truncation, truncate};
-pub use validate::BadSchema;
-pub(crate) use validate::{closest, problems};
 
 /// A tool behind its guard.
 pub(crate) fn assemble(tool: Arc<dyn Tool>) -> Result<Box<dyn Layer>, BadSchema> {
@@ -55,7 +53,7 @@ pub(crate) fn assemble(tool: Arc<dyn Tool>) -> Result<Box<dyn Layer>, BadSchema>
     };
     let inner = start::Start { inner: Box::new(inner) };
     let inner = approve::Approve { inner: Box::new(inner), tool };
-    let inner = validate::Validate::new(Box::new(inner), &spec)?;
+    let inner = validate::Validate { inner: Box::new(inner), arguments: Arguments::of(&spec)? };
     let inner = hooks::Hooks { inner: Box::new(inner) };
     let inner = repeats::Watch { inner: Box::new(inner) };
     let inner = record::Record { inner: Box::new(inner), resumable: spec.manner.resumable };

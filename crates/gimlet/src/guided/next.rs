@@ -1,6 +1,6 @@
 //! The next step of guided work: a pure function of the state.
 
-use super::state::Stage;
+use super::Stage;
 use crate::action::{Action, open_calls, out_of_steps};
 use crate::event::{FinishState, Purpose};
 use crate::state::{Phase, State};

@@ -6,10 +6,10 @@ use super::{Ending, Next, Run, fail};
 use crate::event::{EventKind, FeedbackReason, FinishState};
 use crate::guided::Aim;
 use crate::hook::Facts;
-use crate::output::{CORRECTIONS, correction};
 use crate::state::{CallSummary, result_text};
 use crate::store::StoreError;
 use crate::work::Work;
+use gimlet_reply::answer::{CORRECTIONS, correction};
 
 /// An answer that has the form it should have, or what is wrong with it.
 enum Shaped {

@@ -81,7 +81,9 @@ impl Run {
         let span = self.step.insert(journal.with_state(telemetry::work_span)).clone();
         journal.append(EventKind::ModelAsked { purpose, text: question.clone() }).await?;
         if request.messages.is_empty() {
-            request.messages = journal.with_state(|state| ask::conversation(state, &question));
+            request.messages = journal.with_state(|state| {
+                ask::conversation(state.messages.first().map(AsRef::as_ref), &state.guided.partial, &question)
+            });
         }
         self.sample_with(step, request).instrument(span).await
     }

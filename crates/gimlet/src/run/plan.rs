@@ -23,7 +23,7 @@ impl Run {
             Aside::Interrupted => return Ok(Next::End(Ending::Suspended(Suspension::Interrupted))),
             Aside::Replied(reply, seconds) => {
                 let Reply { text, thinking, usage, finish, .. } = reply;
-                Plan { thinking, usage, finish, seconds, ..Plan::read(text) }
+                Plan { thinking, usage, finish, seconds, ..plan::read(text) }
             }
             Aside::Failed(failure, seconds) => {
                 self.services.warn(format!("no plan could be made: {}", failure.message)).await;

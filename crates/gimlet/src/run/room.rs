@@ -4,8 +4,8 @@ use tracing::Instrument;
 
 use super::aside::Aside;
 use super::{Ending, Run, failed};
-use crate::context::summary::{Author, conversation, written};
-use crate::context::{self, Compacted, Compaction, Relief, Summary};
+use crate::context::summary::{self, Author, conversation, written};
+use crate::context::{self, Compacted, Compaction, Relief};
 use crate::event::{EventKind, Pruned, Purpose, Suspension};
 use crate::model::Request;
 use crate::store::StoreError;
@@ -121,9 +121,9 @@ impl Run {
             }
         };
         journal.with_state(|state| {
-            let read = Summary::read(&compacted.reply, state);
+            let read = summary::read(&compacted.reply, state);
             compacted.by = if read.is_some() { Author::Model } else { Author::Code };
-            compacted.summary = read.unwrap_or_else(|| Summary::of_code(state));
+            compacted.summary = read.unwrap_or_else(|| summary::by_code(state));
             compacted.text = written(state, compaction.until, &compacted.summary, compaction.most);
             compacted.until = compaction.until;
             compacted.step = state.step;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Phase, State};
+use super::{CallSummary, Phase, State};
 use crate::cell::CellEnd;
 use crate::effect::Effect;
 use crate::event::{ActionFormat, RequestedCall, ToolFinished};
 use crate::message::{Message, ToolCall};
-use crate::sections::clip;
 use crate::tool::code;
+use gimlet_text::clip;
 
 /// A call and how far it came.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,27 +32,6 @@ pub enum CallStatus {
     Started,
     /// It is over.
     Finished(Box<ToolFinished>),
-}
-
-/// A call that came to an end.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CallSummary {
-    /// Name of the tool.
-    pub tool: String,
-    /// Its arguments.
-    pub args: Arc<Value>,
-    /// What it touched; empty when it never started.
-    pub effects: Vec<Effect>,
-    /// What a person was asked about it; empty when nobody was.
-    pub asked: Vec<Effect>,
-    /// The error, if it failed.
-    pub error: Option<String>,
-    /// The patch its result or its arguments name.
-    pub patch: Option<String>,
-    /// The exit code its result tells.
-    pub exit: Option<i64>,
-    /// How many things its result says it found.
-    pub count: Option<u64>,
 }
 
 /// A cell and what is recorded of it.

@@ -271,7 +271,11 @@ impl Teller {
             let messages = match purpose {
                 Purpose::Aim => self.aim(),
                 Purpose::Plan | Purpose::Summary | Purpose::Pick | Purpose::Edit => {
-                    crate::guided::ask::conversation(&self.state, question)
+                    crate::guided::ask::conversation(
+                        self.state.messages.first().map(AsRef::as_ref),
+                        &self.state.guided.partial,
+                        question,
+                    )
                 }
             };
             self.llm = Some(step.in_scope(|| super::llm_span(model, &messages, &payload)));
