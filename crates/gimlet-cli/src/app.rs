@@ -49,6 +49,11 @@ pub(crate) fn runtime(options: &RunOptions) -> anyhow::Result<Runtime> {
     watched(process()?, options.json, loudness, &options.trace, options.told())
 }
 
+/// A runtime for a run that a command needs an answer of.
+pub(crate) fn errand(trace: &TraceArgs) -> anyhow::Result<Runtime> {
+    watched(process()?, false, Loudness::Warnings, trace, Told::WhenNamed)
+}
+
 /// A runtime for the demo, in surroundings of its own.
 pub(crate) fn runtime_for_demo(process: Arc<Process>, args: &DemoArgs) -> anyhow::Result<Runtime> {
     watched(process, args.json, Loudness::Warnings, &args.trace, Told::WhenNamed)

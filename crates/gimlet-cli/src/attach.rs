@@ -58,10 +58,15 @@ pub(crate) struct Attaching<'a> {
 impl<'a> Attaching<'a> {
     /// Half of the window is for attachments; the other half is for everything else.
     pub(crate) fn to(session: &'a Session) -> Self {
-        let half = session.window().map(|tokens| usize::try_from(tokens / 2).unwrap_or(usize::MAX));
-        let room = half.map_or(MOST_CHARS, |tokens| tokens.saturating_mul(CHARS_OF_TOKEN));
+        let room = room(session.window());
         Attaching { root: session.project().root(), store: session.runtime().store().as_ref(), room }
     }
+}
+
+/// Characters that fit half of a window.
+pub(crate) fn room(window: Option<u32>) -> usize {
+    let half = window.map(|tokens| usize::try_from(tokens / 2).unwrap_or(usize::MAX));
+    half.map_or(MOST_CHARS, |tokens| tokens.saturating_mul(CHARS_OF_TOKEN))
 }
 
 /// The task's words, and what else standard input holds.

@@ -89,6 +89,15 @@ impl Front {
         Front::with(json, telling, Typing::Ignored)
     }
 
+    /// What is seen of a run whose answer is for the program: its calls, and not the model's words.
+    pub(crate) fn errand() -> Self {
+        let mut front = Front::plain(false);
+        if let Style::Live(_, words) = &mut front.style {
+            *words = Words::Kept;
+        }
+        front
+    }
+
     /// The same for the demo, which answers its questions itself.
     pub(crate) fn demo(json: bool) -> Self {
         Front { answers: Answers::Demo, ..Front::plain(json) }

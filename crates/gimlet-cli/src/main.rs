@@ -8,6 +8,7 @@ mod attach;
 mod commands;
 mod custom;
 mod diagnostics;
+mod diff_text;
 mod doctor;
 mod ending;
 mod exit;
@@ -63,6 +64,8 @@ async fn dispatch(cli: Cli) -> anyhow::Result<ExitStatus> {
         Some(Command::Run(args)) => commands::run::run(args).await,
         Some(Command::Demo(args)) => commands::demo::demo(args).await,
         Some(Command::Resume(args)) => commands::run::resume(args).await,
+        Some(Command::Commit(args)) => commands::commit::commit(args).await,
+        Some(Command::Review(args)) => commands::review::review(args).await,
         Some(Command::Runs { command, list }) => commands::runs::runs(command, list).await,
         Some(Command::Approvals(args)) => commands::approvals::approvals(args).await,
         Some(Command::Approve(args)) => commands::approvals::approve(&args).await,

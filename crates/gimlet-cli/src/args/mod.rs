@@ -2,6 +2,7 @@
 //! family of commands; here is what all of them share.
 
 mod eval;
+mod git;
 mod memory;
 mod order;
 mod parts;
@@ -21,6 +22,7 @@ use gimlet_runtime::Options;
 use gimlet_runtime::options::Choice;
 
 pub(crate) use eval::EvalArgs;
+pub(crate) use git::{CommitArgs, FailOn, ReviewArgs};
 pub(crate) use memory::{MemoryCommand, Remembered};
 pub(crate) use parts::{
     AcpArgs, AgentsCommand, McpArgs, McpCommand, McpServeArgs, ModelsCommand, PythonArgs, ToolsCommand,
@@ -103,6 +105,10 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Carry on a run that was suspended, interrupted, limited or crashed, or go on with a conversation.
     Resume(ResumeArgs),
+    /// Commit what is staged, with a message that the model writes.
+    Commit(CommitArgs),
+    /// Review changes without touching them: findings with path and line.
+    Review(ReviewArgs),
     /// Look at the runs that were made.
     #[command(args_conflicts_with_subcommands = true)]
     Runs {

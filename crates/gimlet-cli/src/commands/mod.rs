@@ -3,8 +3,10 @@
 pub(crate) mod acp;
 pub(crate) mod agents;
 pub(crate) mod approvals;
+pub(crate) mod commit;
 pub(crate) mod config;
 pub(crate) mod demo;
+mod errand;
 pub(crate) mod eval;
 pub(crate) mod export;
 mod fork;
@@ -18,6 +20,7 @@ pub(crate) mod prune;
 pub(crate) mod python;
 mod replay;
 pub(crate) mod repo;
+pub(crate) mod review;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod sandbox;

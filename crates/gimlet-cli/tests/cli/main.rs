@@ -19,6 +19,7 @@ mod eval;
 mod executor;
 mod faults;
 mod gates;
+mod git_commands;
 mod guide;
 mod guided;
 mod help;

@@ -3,6 +3,7 @@
 //! A repository's own configuration can name programs for git to run. [`Git`] switches off every kind that its commands
 //! could reach, hands over a filtered environment, and tells git where the repository is instead of letting it search.
 
+pub mod changes;
 mod locate;
 pub(crate) mod sections;
 mod status;
