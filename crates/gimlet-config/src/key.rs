@@ -48,6 +48,8 @@ keys! {
         "0.1", "Randomness of the replies, from 0 to 2.";
     MODEL_MAX_TOKENS: "MODEL_MAX_TOKENS", "model.max_tokens", Some("--max-tokens"), "(1024 local, 4096 hosted)",
         "1024", "Most tokens of one reply.";
+    MODEL_CONTEXT: "MODEL_CONTEXT", "model.context", Some("--context"),
+        "(the server's, or by model and memory)", "32768", "Window of the model, in tokens.";
     MODEL_REQUESTS_PER_MINUTE: "MODEL_REQUESTS_PER_MINUTE", "model.requests_per_minute", None,
         "(no limit local, 60 hosted)", "60", "Most requests to the model in a minute.";
     AGENT_MAX_STEPS: "AGENT_MAX_STEPS", "agent.max_steps", Some("--max-steps"), "25", "", "Most steps of a run.";

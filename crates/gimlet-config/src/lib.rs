@@ -71,6 +71,7 @@ pub struct Settings {
     model_api_base: Option<Setting<Url>>,
     temperature: Option<Setting<Temperature>>,
     max_tokens: Option<Setting<u32>>,
+    context: Option<Setting<NonZeroU32>>,
     requests_per_minute: Option<Setting<NonZeroU32>>,
     /// Maximum steps of a run.
     pub max_steps: Setting<u32>,
@@ -160,6 +161,7 @@ impl Settings {
             model_api_base: layers.find(&key::MODEL_API_BASE, api_base)?,
             temperature: layers.find(&key::MODEL_TEMPERATURE, flags.temperature.map(Temperature))?,
             max_tokens: layers.find(&key::MODEL_MAX_TOKENS, flags.max_tokens)?,
+            context: layers.find(&key::MODEL_CONTEXT, flags.context)?,
             requests_per_minute: layers.find(&key::MODEL_REQUESTS_PER_MINUTE, None)?,
             max_steps: match flags.max_steps {
                 Some(steps) => layers.get(&key::AGENT_MAX_STEPS, Some(steps), limits.max_steps)?,
@@ -313,9 +315,16 @@ impl Settings {
         gimlet_models::Settings {
             temperature: self.temperature.as_ref().map(|setting| setting.value.0),
             max_tokens: self.max_tokens.as_ref().map(|setting| setting.value),
+            context: self.context.as_ref().map(|setting| setting.value.get()),
             requests_per_minute: self.requests_per_minute.as_ref().map(|setting| setting.value),
             ..gimlet_models::Settings::default()
         }
+    }
+
+    /// The window that the command line names: it holds for every model, whatever its table says.
+    pub fn context_flag(&self) -> Option<u32> {
+        let named = self.context.as_ref().filter(|setting| matches!(setting.origin, Origin::Flag(_)));
+        named.map(|setting| setting.value.get())
     }
 
     /// What holds for any agent that says nothing else.

@@ -1,6 +1,7 @@
 //! What whoever starts a run may say about it, as plain values: a command line, a page or a program fills them in. What is
 //! left out comes from the environment and the configuration files.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use gimlet::event::ActionFormat;
@@ -37,6 +38,8 @@ pub struct Options {
     pub temperature: Option<f32>,
     /// Maximum tokens of one reply.
     pub max_tokens: Option<u32>,
+    /// Window of the model, in tokens.
+    pub context: Option<NonZeroU32>,
     /// How commands, patches and code are confined.
     pub sandbox: Sandbox,
     /// Files that name MCP servers, beside those of the configuration.

@@ -507,6 +507,9 @@ pub struct ModelMessage {
     /// Why nothing of it could be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Whether there was a tool call that the model server itself could not read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub misread: bool,
     /// Whether the server was told to hold the reply to a schema.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub constrained: bool,

@@ -31,6 +31,8 @@ pub struct CallSummary {
     pub exit: Option<i64>,
     /// How many things its result says it found.
     pub count: Option<u64>,
+    /// Whether its result says that what it changed needs no test: prose, or comments alone.
+    pub untested: bool,
 }
 
 /// What was done so far.
@@ -134,7 +136,9 @@ impl Work {
                 Effect::Run { command, .. } => self.ran(command, call, refused),
                 Effect::Write { path, .. } if call.error.is_none() => {
                     self.files_changed.insert(path.to_string_lossy().into_owned());
-                    self.verification = Verification::Missing;
+                    if !call.untested {
+                        self.verification = Verification::Missing;
+                    }
                 }
                 Effect::Write { path, .. } if refused && call.patch.is_none() => {
                     self.patches.rejected.insert(path.to_string_lossy().into_owned());
@@ -225,6 +229,7 @@ mod tests {
             patch: None,
             exit: None,
             count: None,
+            untested: false,
         }
     }
 

@@ -101,7 +101,11 @@ impl Model for HttpModel {
 
     fn window(&self) -> Option<Window> {
         let options = &self.inner.options;
-        Some(Window { tokens: options.context, reply: options.max_tokens })
+        Some(Window {
+            tokens: options.context,
+            reply: options.max_tokens,
+            longest_reply: options.longest_reply.max(options.max_tokens),
+        })
     }
 
     fn stream(&self, request: Request) -> BoxFuture<'_, Result<ModelStream, ModelError>> {
@@ -320,6 +324,7 @@ impl Inner {
             | ModelError::Server { message, .. }
             | ModelError::NoSuchModel { message, .. }
             | ModelError::ContextLength { message }
+            | ModelError::UnreadableCall { message }
             | ModelError::Refused { message, .. }
             | ModelError::Protocol(message) => *message = self.transport.redact(std::mem::take(message)),
             ModelError::Connect { .. }

@@ -71,7 +71,7 @@ impl Settings {
     pub fn or_profile(mut self, profile: &Profile) -> Self {
         self.temperature = self.temperature.or(profile.temperature);
         self.max_tokens = self.max_tokens.or(profile.max_tokens);
-        self.context = self.context.or(Some(profile.context));
+        self.context = self.context.or(Some(profile.window.tokens));
         self.think = self.think.or(Some(profile.think));
         self.reasoning = self.reasoning.or(Some(profile.reasoning));
         self
@@ -298,6 +298,8 @@ pub fn resolve(
     let options = WireOptions {
         temperature: Some(settings.temperature.unwrap_or(0.1)),
         max_tokens: settings.max_tokens.unwrap_or(place.max_tokens()),
+        // A length that a person set is kept to.
+        longest_reply: settings.max_tokens.unwrap_or(context / 4),
         context,
         keep_alive: settings.keep_alive.clone(),
         think: settings.think.unwrap_or_default(),

@@ -5,6 +5,7 @@
 //! | 401, 403, 402, a used-up quota | `Auth`: this account cannot, now or a minute later |
 //! | 404 about a model | `NoSuchModel` |
 //! | 413, or a text about the window | `ContextLength`, whatever the status |
+//! | a text about a tool call that it could not parse | `UnreadableCall`, whatever the status |
 //! | 429 | `RateLimited`, with the server's delay |
 //! | 408, 425, 5xx | `Server`: try again |
 //! | 3xx and any other 4xx | `Refused` |
@@ -61,6 +62,7 @@ fn by_status(status: u16, message: String, retry_after: Option<Duration>, model:
         429 => ModelError::RateLimited { message, retry_after },
         413 => ModelError::ContextLength { message },
         400.. if speaks_of_window(&lower) => ModelError::ContextLength { message },
+        400.. if speaks_of_unreadable_call(&lower) => ModelError::UnreadableCall { message },
         404 if lower.contains("model") => ModelError::NoSuchModel { model: model.to_owned(), message },
         400 if speaks_of_missing_model(&lower) => {
             ModelError::NoSuchModel { model: model.to_owned(), message }
@@ -70,9 +72,14 @@ fn by_status(status: u16, message: String, retry_after: Option<Duration>, model:
     }
 }
 
+/// What an error says, on one line.
+pub(crate) fn message_of(error: &Value) -> String {
+    clean(&error_text(error).unwrap_or_else(|| error.to_string()))
+}
+
 /// What an error inside a stream that began well means.
 pub(crate) fn in_stream(error: &Value) -> ModelError {
-    let message = clean(&error_text(error).unwrap_or_else(|| error.to_string()));
+    let message = message_of(error);
     let kind = error.get("type").and_then(Value::as_str).unwrap_or_default();
     let code = error.get("code").or_else(|| error.get("status"));
     let status = match kind {
@@ -127,6 +134,20 @@ fn speaks_of_missing_model(lower: &str) -> bool {
         ]
         .iter()
         .any(|words| lower.contains(words))
+}
+
+/// llama.cpp and Ollama fail a whole request where their own model's call is no valid JSON or XML.
+fn speaks_of_unreadable_call(lower: &str) -> bool {
+    [
+        "failed to parse tool call",
+        "error parsing tool call",
+        "tool call parsing failed",
+        "failed to parse input at pos",
+        "failed to parse arguments",
+        "xml syntax error",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
 }
 
 fn speaks_of_window(lower: &str) -> bool {
@@ -309,6 +330,17 @@ mod tests {
                 "CONTEXT_LENGTH",
             ),
             (500, r#"{"error":"the input length exceeds the context length"}"#, "CONTEXT_LENGTH"),
+            (
+                500,
+                r#"{"error":{"code":500,"message":"Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error"}}"#,
+                "MODEL_CALL_UNREADABLE",
+            ),
+            (
+                500,
+                r#"{"error":"error parsing tool call: raw='{\"path\":\"a\"}]', err=invalid character ']'"}"#,
+                "MODEL_CALL_UNREADABLE",
+            ),
+            (500, r#"{"error parsing tool call":"invalid character 'c'"}"#, "MODEL_CALL_UNREADABLE"),
             (400, r#"{"error":{"message":"bad"}}"#, "MODEL_REFUSED_REQUEST"),
             (
                 422,

@@ -36,10 +36,13 @@ async fn ollama_tells_sizes_windows_and_abilities() {
     let show = json!({
         "parameters": "repeat_penalty 1\nnum_ctx                        32768\nstop \"<|im_end|>\"",
         "details": {"parameter_size": "8.2B", "quantization_level": "Q4_K_M"},
-        "model_info": {"general.architecture": "qwen3", "general.parameter_count": 8_190_735_360_u64, "qwen3.context_length": 40960},
+        "model_info": {"general.architecture": "qwen3", "general.parameter_count": 8_190_735_360_u64, "qwen3.context_length": 40960,
+            "qwen3.block_count": 36, "qwen3.attention.head_count": 32, "qwen3.attention.head_count_kv": 8, "qwen3.attention.key_length": 128},
         "capabilities": ["completion", "tools", "thinking"]
     });
-    let raw = raw_server::Server::start(vec![json_answer(tags), json_answer(show)]).await;
+    let running = json!({"models": [{"name": "qwen3:8b", "model": "qwen3:8b", "size": 6_000_000_000_u64, "context_length": 4096}]});
+    let raw =
+        raw_server::Server::start(vec![json_answer(tags), json_answer(running), json_answer(show)]).await;
     let models = server(&raw.base, Wire::Ollama).list().await.unwrap();
     assert_eq!(
         models,
@@ -50,6 +53,9 @@ async fn ollama_tells_sizes_windows_and_abilities() {
             quantisation: Some("Q4_K_M".into()),
             context: Some(40960),
             set_context: Some(32768),
+            loaded_context: Some(4096),
+            token_bytes: Some(147_456),
+            free_memory: None,
             tools: Some(true),
             thinks: Some(true),
             writes: Some(true),
@@ -61,7 +67,7 @@ async fn ollama_tells_sizes_windows_and_abilities() {
     assert!(asked[1].head.starts_with("POST /api/show ") && asked[1].body["model"] == "qwen3:8b");
 
     let profile = Families::built_in().unwrap().profile(&models[0]);
-    assert_eq!((profile.tier, profile.calls, profile.context), (Tier::Best, Calls::Native, 32768));
+    assert_eq!((profile.tier, profile.calls, profile.window.tokens), (Tier::Best, Calls::Native, 32768));
     assert_eq!(profile.think, Think::Off);
 }
 
@@ -80,7 +86,7 @@ async fn llama_cpp_tells_its_real_window() {
     assert_eq!(paths, ["GET /v1/models HTTP/1.1", "GET /props HTTP/1.1"]);
     let profile = Families::built_in().unwrap().profile(&found[0]);
     assert_eq!(
-        (profile.family.as_deref(), profile.calls, profile.context),
+        (profile.family.as_deref(), profile.calls, profile.window.tokens),
         (Some("qwen2.5-coder"), Calls::Text, 4096)
     );
 }
@@ -179,9 +185,9 @@ fn a_server_that_says_no_tools_is_believed() {
     assert_eq!(families.profile(&model(None, Some(false))).tier, Tier::Unfit);
     let coder = Installed { tools: Some(true), ..Installed::named("qwen2.5-coder:14b") };
     assert_eq!(families.profile(&coder).calls, Calls::Text, "it prints its calls whatever the server claims");
-    assert_eq!(families.profile(&Installed::named("new")).context, 8192);
+    assert_eq!(families.profile(&Installed::named("new")).window.tokens, 8192);
     let huge = Installed { context: Some(131_072), ..Installed::named("llama3.1:8b") };
-    assert_eq!(families.profile(&huge).context, 16_384);
+    assert_eq!(families.profile(&huge).window.tokens, 32_768);
 }
 
 #[test]

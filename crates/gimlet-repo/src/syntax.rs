@@ -52,6 +52,42 @@ pub fn new_problem(path: &Path, before: &str, after: &str) -> Option<SyntaxProbl
     }
 }
 
+/// Whether two texts of a file differ in comments and in the space around tokens only. In a language that is not known,
+/// and where the parser does not understand a text, they do not.
+pub fn is_same_code(path: &Path, before: &str, after: &str) -> bool {
+    let Some(language) = Language::of(path) else { return false };
+    let shebang = |text: &str| text.lines().next().filter(|line| line.starts_with("#!")).map(str::to_owned);
+    if before.len().max(after.len()) as u64 > MOST_BYTES || shebang(before) != shebang(after) {
+        return false;
+    }
+    let tree = |text| language.parse(text).filter(|tree: &Tree| !tree.root_node().has_error());
+    let (Some(old), Some(new)) = (tree(before), tree(after)) else { return false };
+    tokens(&old, before) == tokens(&new, after)
+}
+
+/// The tokens of a tree without comments, each with its depth: that is how indentation counts where it has a meaning.
+fn tokens<'a>(tree: &Tree, text: &'a str) -> Vec<(u32, &'a str)> {
+    let mut cursor = tree.walk();
+    let mut found = Vec::new();
+    loop {
+        let node = cursor.node();
+        let is_comment = node.is_extra() && node.kind().contains("comment");
+        // A string may be one token with spaces in it that count, or several with spaces between them that do too.
+        let is_whole = node.child_count() == 0 || node.kind().contains("string");
+        if is_whole && !is_comment {
+            found.push((cursor.depth(), text.get(node.byte_range()).unwrap_or_default()));
+        }
+        if !is_whole && !is_comment && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return found;
+            }
+        }
+    }
+}
+
 fn parsed(path: &Path, text: &str) -> Option<Tree> {
     if text.len() as u64 > MOST_BYTES {
         return None;
@@ -203,6 +239,26 @@ mod tests {
         assert!(new_problem(path, bad, bad).is_none());
         assert!(new_problem(path, bad, good).is_none());
         assert!(new_problem(Path::new("a.c"), "FOO(x) { BAR", "FOO(x) { BAR BAZ(").is_none());
+    }
+
+    #[test]
+    fn comments_are_no_code() {
+        for (path, before, after, same) in [
+            ("a.py", "x = 1\n", "# One.\nx = 1  # Here.\n", true),
+            ("a.py", "x = 1\n", "x = 2  # Here.\n", false),
+            ("a.py", "if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n", false),
+            ("a.py", "s = 'a b'\n", "s = 'a  b'\n", false),
+            ("a.py", "s = '# a'\n", "s = '# b'\n", false),
+            ("a.rs", "fn f() {}\n", "/// Does nothing.\nfn f() {}\n", true),
+            ("a.rs", "fn f() {}\n", "fn g() {}\n", false),
+            ("a.js", "f(1)\n", "/* one */ f(1)\n", true),
+            ("a.go", "package a\n", "// Package a.\npackage a\n", true),
+            ("a.sh", "#!/bin/sh\nls\n", "#!/bin/sh\n# List.\nls\n", true),
+            ("a.sh", "#!/bin/sh\nls\n", "#!/bin/bash\nls\n", false),
+            ("a.unknown", "x", "x", false),
+        ] {
+            assert_eq!(is_same_code(Path::new(path), before, after), same, "{path}: {before} {after}");
+        }
     }
 
     proptest! {

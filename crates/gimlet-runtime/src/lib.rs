@@ -41,6 +41,7 @@ pub mod parts;
 mod patches;
 mod project;
 mod project_guide;
+mod repo_map;
 pub mod rules;
 mod runtime;
 mod script_tools;

@@ -32,6 +32,8 @@ pub struct Found {
     pub digest: Option<String>,
     /// Why this one, when nobody named it.
     pub why: Option<String>,
+    /// The window that was chosen for it and why, where nobody set one.
+    pub window: Option<String>,
 }
 
 impl Found {
@@ -156,7 +158,7 @@ async fn found_by_name(name: &str, settings: &Settings, named: &NamedModels) -> 
 /// A model that is taken as it was named, without asking its server about it.
 fn unasked(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Result<Found> {
     let model = build(name, settings, named, None)?;
-    Ok(Found { model, manner: Manner::default(), name: None, digest: None, why: None })
+    Ok(Found { model, manner: Manner::default(), name: None, digest: None, why: None, window: None })
 }
 
 /// A model whose server can be asked about it.
@@ -184,7 +186,9 @@ async fn on_this_machine(
                 }
                 None => build(&exact, settings, named, Some(&profile))?,
             };
-            Ok(Found { model: built, manner, name: None, digest: model.digest, why: None })
+            let is_set = named.config.models.get(name).is_some_and(|entry| entry.context.is_some());
+            let window = if is_set { None } else { chosen_window(settings, &profile) };
+            Ok(Found { model: built, manner, name: None, digest: model.digest, why: None, window })
         }
         // A proxy need not tell what it has, and a server need not have a list.
         Err(Untold::Choice(_)) if located.nature == Place::Hosted => unasked(name, settings, named),
@@ -207,7 +211,14 @@ async fn best(settings: &Settings, named: &NamedModels) -> anyhow::Result<Found>
         name: None,
         digest: model.digest,
         why: Some(why),
+        window: chosen_window(settings, &profile),
     })
+}
+
+/// What is told about a window that this program chose.
+fn chosen_window(settings: &Settings, profile: &Profile) -> Option<String> {
+    let is_chosen = settings.sampling().context.is_none() && profile.window.is_chosen();
+    is_chosen.then(|| format!("window: {}; --context N sets another", profile.window.told()))
 }
 
 /// What a server has, and which of it would be chosen. The wire is found by asking.
@@ -260,7 +271,15 @@ fn address(name: &str, settings: &Settings, named: &NamedModels) -> anyhow::Resu
 fn server(wire: Wire, base: Url) -> anyhow::Result<Server> {
     let transport =
         Transport::new(&base, Timeouts::LOCAL, None, None).context("cannot prepare connections")?;
-    Ok(Server::new(wire, base, transport))
+    let free = if is_loopback(&base) { free_memory() } else { None };
+    Ok(Server::new(wire, base, transport).with_memory(free))
+}
+
+/// Bytes of memory that programs on this machine can still take, where the system tells.
+fn free_memory() -> Option<u64> {
+    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 fn usage(error: &ResolveError) -> UsageError {
@@ -280,8 +299,12 @@ fn build(
         Some(profile) => sampling.or_profile(profile),
         None => sampling,
     };
+    let mut config = named.config.clone();
+    if let (Some(tokens), Some(entry)) = (settings.context_flag(), config.models.get_mut(name)) {
+        entry.context = Some(tokens);
+    }
     let workshop = Workshop {
-        config: &named.config,
+        config: &config,
         providers: &named.providers,
         keys: &keys,
         settings: sampling,

@@ -189,6 +189,13 @@ impl Project {
         tools
     }
 
+    /// Names of the built-in tools that are in force.
+    pub(crate) fn own_names(&self) -> Vec<String> {
+        let brought = self.foreign_names();
+        let own = self.kit.reading().into_iter().chain(self.kit.changing());
+        own.map(|tool| tool.spec().name.clone()).filter(|name| !brought.contains(name)).collect()
+    }
+
     /// The built-in tools that only look, that for skills, and those of the memory.
     pub fn reading(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools = self.kit.reading();
@@ -269,8 +276,12 @@ impl Project {
             true => self.instructions(window).text(),
             false => String::new(),
         };
-        let cache = self.process.home().map(|home| home.path().join("cache/repo"));
-        Arc::new(ProjectGuide { root: self.kit.root.clone(), notes, cache })
+        Arc::new(ProjectGuide { root: self.kit.root.clone(), notes, cache: self.index_cache() })
+    }
+
+    /// Where the index of the project's files is kept between runs.
+    pub(crate) fn index_cache(&self) -> Option<PathBuf> {
+        self.process.home().map(|home| home.path().join("cache/repo"))
     }
 
     /// What code may use here.

@@ -31,8 +31,19 @@ pub struct Manner {
     pub dialect: Dialect,
     /// When its replies are constrained to the form of an action.
     pub constrain: Constrain,
+    /// Which tools it has when nobody says.
+    pub tools: ToolSet,
     /// Whether the program takes the lead where a change was asked for and the model made none.
     pub takes_over: bool,
+}
+
+/// The built-in tools of an agent that names none. Tools of servers and of the memory are there in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolSet {
+    /// At most ten, for models that run locally: each costs room in a small window, and the choice among many is hard.
+    Lean,
+    /// All of them.
+    All,
 }
 
 impl Default for Manner {
@@ -42,6 +53,7 @@ impl Default for Manner {
             action: ActionFormat::Tools,
             dialect: Dialect::Native,
             constrain: Constrain::default(),
+            tools: ToolSet::All,
             takes_over: false,
         }
     }
@@ -60,6 +72,7 @@ impl From<&Profile> for Manner {
                 Calls::Text => Dialect::Text,
             },
             constrain: profile.constrain,
+            tools: ToolSet::Lean,
             takes_over: true,
         }
     }

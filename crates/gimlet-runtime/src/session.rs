@@ -183,6 +183,9 @@ impl Session {
         if let Some(why) = &ready.why {
             runtime.notify(Notice::Detail(format!("using {}: {why}", ready.model)));
         }
+        if let Some(window) = &ready.window {
+            runtime.notify(Notice::Detail(window.clone()));
+        }
         Ok(Session::new(runtime, options, settings, project, ready, Begun::Not(extras.id), attendance))
     }
 
@@ -234,7 +237,7 @@ impl Session {
             Begun::Run(run) => (Some(run), None),
             Begun::Not(reserved) => (None, reserved),
         };
-        let Ready { team, agent, action, imports, model, asked_as, why: _ } = ready;
+        let Ready { team, agent, action, imports, model, asked_as, why: _, window: _ } = ready;
         let approver = SessionApprover::new(
             runtime.inbox().clone(),
             settings.approve.value,

@@ -28,7 +28,7 @@ pub use git::GitRepo;
 pub use otlp::{Collecting, ExportedSpan, ExportedStatus, OtlpCollector};
 pub use server::record::Recorded;
 pub use server::rules::{Rule, Violation};
-pub use server::{ModelServer, ModelServerBuilder};
+pub use server::{ModelServer, ModelServerBuilder, Windows};
 pub use spans::SpanCollector;
 pub use tape::TapeServer;
 pub use wire::Wire;

@@ -202,7 +202,7 @@ async fn told_by_the_server(base: &str) {
     let models = Server::new(Wire::OpenAi, base, transport).list().await.unwrap();
     let profile = Families::built_in().unwrap().profile(&models[0]);
     assert_eq!(models[0].set_context, Some(4096), "{models:?}");
-    assert_eq!((profile.family.as_deref(), profile.context), (Some("qwen2.5-coder"), 4096));
+    assert_eq!((profile.family.as_deref(), profile.window.tokens), (Some("qwen2.5-coder"), 4096));
     assert_eq!(profile.constrain, constrain::Constrain::Always);
     assert!(models[0].digest.is_some(), "a probe of it can be remembered");
 }

@@ -1,15 +1,18 @@
 //! `apply_patch`: writes a proposed patch to the files. The one tool here that changes them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use gimlet::effect::Effect;
-use gimlet::patch::PatchValidator;
+use gimlet::patch::{FileChange, PatchValidator};
 use gimlet::tool::{Manner, ToolCx, ToolError, TypedTool};
+use gimlet_repo::syntax;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::code;
+use crate::gate::is_prose;
 use crate::patch::{PatchEntry, Patches, Proposal, Stage, Undo, is_written, propose_diff, write_changes};
 use crate::propose_patch_unified::{check, manner};
 use crate::root::Root;
@@ -61,6 +64,12 @@ pub struct Output {
     pub files_changed: Vec<String>,
     /// Where it was checked.
     pub validated_by: String,
+    /// Syntax errors that it brought into its files, to be mended at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub new_syntax_errors: Vec<String>,
+    /// Whether it changed nothing that a test could find: prose, or comments alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_test_needed: bool,
 }
 
 impl ApplyPatch {
@@ -153,6 +162,8 @@ pub async fn apply(
     };
     patches.step(PatchEntry::Applied { id: patch.id.clone() }).await?;
     Ok(Output {
+        new_syntax_errors: new_syntax_errors(&patch.changes),
+        no_test_needed: patch.changes.iter().all(is_untestable),
         ok: true,
         file_path: patch.file_path(),
         patch_id: patch.id,
@@ -160,4 +171,28 @@ pub async fn apply(
         files_changed,
         validated_by,
     })
+}
+
+/// The syntax errors that changes bring, in words for the model.
+pub(crate) fn new_syntax_errors(changes: &[FileChange]) -> Vec<String> {
+    let problem = |change: &FileChange| {
+        let before = change.before.as_ref().map(|state| state.text.as_str()).unwrap_or_default();
+        let after = change.after.as_ref()?;
+        let found = syntax::new_problem(Path::new(&change.path), before, &after.text)?;
+        Some(format!("{}: {}", change.path, found.text))
+    };
+    changes.iter().filter_map(problem).collect()
+}
+
+/// Whether no test can find a change: it is in prose, or in comments alone.
+fn is_untestable(change: &FileChange) -> bool {
+    if is_prose(&change.path) {
+        return is_prose(change.old_path());
+    }
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) if change.renamed_from.is_none() => {
+            syntax::is_same_code(Path::new(&change.path), &before.text, &after.text)
+        }
+        (_, _) => false,
+    }
 }

@@ -27,7 +27,7 @@ pub struct EditFile {
     pub validator: Arc<dyn PatchValidator>,
 }
 
-/// Change a file: write new_text in the place of old_text. An empty old_text makes a new file, or replaces all of a short one.
+/// Change a file: write new_text in the place of old_text; an empty old_text makes a new file, or replaces all of a short one.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Input {
     /// File path relative to the project root.

@@ -49,7 +49,7 @@ impl Check for Gate {
 }
 
 /// Whether a file holds prose, by its name.
-fn is_prose(path: &str) -> bool {
+pub(crate) fn is_prose(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.') {
         Some((_, ending)) => PROSE.iter().any(|prose| ending.eq_ignore_ascii_case(prose)),

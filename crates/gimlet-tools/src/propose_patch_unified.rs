@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::apply_patch::new_syntax_errors;
 use crate::blocking::blocking;
 use crate::code;
 use crate::patch::{PatchEntry, Patches, Proposal, TESTS_TIMEOUT, named_files, propose_diff};
@@ -95,13 +96,15 @@ pub async fn keep(
     cancel: &CancellationToken,
 ) -> Result<Output, ToolError> {
     let validated = check(root, validator, &proposal, cancel, code::INVALID_DIFF).await?;
+    let broken = new_syntax_errors(&proposal.changes);
+    let broken = broken.into_iter().map(|problem| format!("this patch brings a syntax error: {problem}"));
     let output = Output {
         patch_id: proposal.id.clone(),
         intent: proposal.intent.clone(),
         file_path: proposal.file_path(),
         diff_preview: preview(&proposal.diff),
         validated_by: validated.by,
-        notes: proposal.notes.clone(),
+        notes: proposal.notes.iter().cloned().chain(broken).collect(),
         message: format!("not applied yet; call apply_patch with patch_id {}", proposal.id),
     };
     patches.step(PatchEntry::Proposed(proposal)).await?;

@@ -69,6 +69,9 @@ pub struct Output {
     /// The beginning of the diff.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diff: String,
+    /// Whether nothing was changed that a test could find: prose, or comments alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_test_needed: bool,
 }
 
 impl WriteFiles {
@@ -126,6 +129,7 @@ impl TypedTool for WriteFiles {
                 files_changed: Vec::new(),
                 patch_id: String::new(),
                 diff: String::new(),
+                no_test_needed: false,
             });
         };
         if proposal.effects() != cx.effects() {
@@ -136,6 +140,7 @@ impl TypedTool for WriteFiles {
         self.patches.step(PatchEntry::Proposed(proposal)).await?;
         let input = apply_patch::Input::of(&patch_id);
         let applied = apply(&self.root, &self.patches, self.validator.as_ref(), &input, &cx.cancel).await?;
-        Ok(Output { ok: true, files_changed: applied.files_changed, patch_id, diff })
+        let (files_changed, no_test_needed) = (applied.files_changed, applied.no_test_needed);
+        Ok(Output { ok: true, files_changed, patch_id, diff, no_test_needed })
     }
 }

@@ -24,6 +24,8 @@ pub enum Action {
     Guided(guided::Step),
     /// Go on in the format of tool calls: the model's code cannot be read.
     FallBack,
+    /// Go on with tool calls as text: the model server cannot read the native ones of its model.
+    CallsAsText,
     /// Tell the model something.
     Tell {
         /// Why.
@@ -65,6 +67,7 @@ pub fn next_action(state: &State) -> Action {
     }
     match &state.phase {
         Phase::Ready | Phase::Stuck(_) if falls_back(state) => Action::FallBack,
+        Phase::Stuck(_) if state.misread > 1 && state.is_native() => Action::CallsAsText,
         Phase::Ready if over_budget(state) => Action::GiveUp(FinishState::TokenBudget),
         Phase::Ready if out_of_steps(state).is_some() && state.closing.is_none() => {
             Action::Tell { reason: FeedbackReason::LastAnswer, text: LAST_ANSWER.into() }

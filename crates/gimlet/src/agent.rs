@@ -1,5 +1,6 @@
 //! An agent: a model, tools, and how it works. Immutable once built; any number of runs may share it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -15,7 +16,7 @@ use crate::limits::Limits;
 use crate::model::{Model, Sampling};
 use crate::plan::Planning;
 use crate::run::{Ending, Env, Run, RunError};
-use crate::tool::{Tool, TypedTool, tool};
+use crate::tool::{Tool, ToolSpec, TypedTool, tool};
 use crate::toolbox::{Toolbox, ToolboxError, is_callable_name};
 use gimlet_reply::answer::Form;
 
@@ -28,6 +29,8 @@ pub struct Agent {
     pub(crate) description: String,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) model_name: Option<String>,
+    /// The tools as a model that calls natively is told of them.
+    pub(crate) offered: Arc<[Arc<ToolSpec>]>,
     pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) action: ActionFormat,
     pub(crate) dialect: Dialect,
@@ -112,6 +115,7 @@ impl Agent {
                 executor: None,
                 guide: None,
                 driver_tools: Vec::new(),
+                brief: BTreeSet::new(),
                 output: None,
                 asking: Asking::default(),
                 report: Report::default(),
@@ -188,6 +192,7 @@ struct Parts {
     executor: Option<Arc<dyn Executor>>,
     guide: Option<Arc<dyn Guide>>,
     driver_tools: Vec<Arc<dyn Tool>>,
+    brief: BTreeSet<String>,
     output: Option<Value>,
     asking: Asking,
     report: Report,
@@ -340,6 +345,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Has native calls offered in few words for the tools of these names: each request carries all tools.
+    #[must_use]
+    pub fn brief_tools(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.agent.brief.extend(names);
+        self
+    }
+
     /// The JSON schema its answer must fit. An answer that does not is sent back twice; then the agent has failed.
     #[must_use]
     pub fn output(mut self, schema: Value) -> Self {
@@ -376,6 +388,7 @@ impl AgentBuilder {
         let toolbox = Arc::new(Toolbox::with_driver_tools(parts.tools, parts.driver_tools)?);
         Ok(Arc::new(Agent {
             schema: Arc::new(constrain::schema(parts.action, toolbox.specs())),
+            offered: offered(toolbox.specs(), &parts.brief),
             toolbox,
             name: parts.name,
             description: parts.description,
@@ -399,4 +412,13 @@ impl AgentBuilder {
             report: parts.report,
         }))
     }
+}
+
+/// The tools as a model that calls natively is told of them.
+fn offered(specs: &Arc<[Arc<ToolSpec>]>, brief: &BTreeSet<String>) -> Arc<[Arc<ToolSpec>]> {
+    let told = |spec: &Arc<ToolSpec>| match brief.contains(&spec.name) {
+        true => Arc::new(crate::brief::brief(spec)),
+        false => spec.clone(),
+    };
+    specs.iter().map(told).collect()
 }

@@ -102,6 +102,7 @@
 
 pub mod action;
 pub mod agent;
+mod brief;
 pub mod cell;
 pub mod constrain;
 pub mod context;

@@ -213,6 +213,12 @@ pub enum ModelError {
         /// What the server said.
         message: String,
     },
+    /// The server could not read the tool call that its own model wrote.
+    #[error("the model server could not read its model's tool call: {message}")]
+    UnreadableCall {
+        /// What the server said.
+        message: String,
+    },
     /// The request was refused for what it says.
     #[error("the model server refused the request ({status}): {message}")]
     Refused {
@@ -244,6 +250,7 @@ impl ModelError {
             ModelError::Auth { .. }
             | ModelError::NoSuchModel { .. }
             | ModelError::ContextLength { .. }
+            | ModelError::UnreadableCall { .. }
             | ModelError::Refused { .. }
             | ModelError::Protocol(_)
             | ModelError::Budget(_)
@@ -272,6 +279,7 @@ impl ModelError {
             ModelError::Server { .. } => "MODEL_SERVER_ERROR",
             ModelError::NoSuchModel { .. } => "MODEL_NOT_FOUND",
             ModelError::ContextLength { .. } => "CONTEXT_LENGTH",
+            ModelError::UnreadableCall { .. } => "MODEL_CALL_UNREADABLE",
             ModelError::Refused { .. } => "MODEL_REFUSED_REQUEST",
             ModelError::Protocol(_) => "MODEL_PROTOCOL",
             ModelError::Budget(_) => "BUDGET_EXHAUSTED",
@@ -293,6 +301,7 @@ impl ModelError {
             ModelError::RateLimited { .. } => Some("wait a little, then resume the run"),
             ModelError::NoSuchModel { .. } => Some("name an installed model with --model"),
             ModelError::ContextLength { .. } => Some("give a narrower task, or a model with a larger window"),
+            ModelError::UnreadableCall { .. } => Some("resume the run, or use another model"),
             ModelError::Refused { .. } | ModelError::Protocol(_) => None,
             ModelError::Budget(_) => Some("raise the budget and resume the run"),
             ModelError::Script(_) => Some("add a reply to the script"),

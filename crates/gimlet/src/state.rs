@@ -76,6 +76,12 @@ pub struct State {
     pub constrained: bool,
     /// Whether the last reply was cut by the token limit.
     pub cut: bool,
+    /// How many replies in a row were cut by the token limit.
+    pub cuts: u32,
+    /// How many replies in a row held a tool call that the model server could not read.
+    pub misread: u32,
+    /// Bytes of the longest file that was read for the present task, as far as it was shown.
+    pub longest_read: usize,
     /// Steps taken so far.
     pub step: u32,
     /// Steps that the agents below it have taken so far.

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use support::*;
 
-const SMALL: Window = Window { tokens: 4096, reply: 512 };
+const SMALL: Window = Window { tokens: 4096, reply: 512, longest_reply: 512 };
 
 /// As a real tokenizer counts source code, about.
 fn four_bytes_a_token(request: &Request) -> u64 {
@@ -150,7 +150,7 @@ async fn what_a_person_said_never_gives_way() {
 
 #[tokio::test]
 async fn fewer_steps_are_kept_where_three_do_not_fit() {
-    let window = Window { tokens: 2048, reply: 512 };
+    let window = Window { tokens: 2048, reply: 512, longest_reply: 512 };
     let model = Pretend::with_window(looks(), Some(window), four_bytes_a_token);
     let (env, log) = env();
     assert_eq!(answer(&run(&agent(&model, Dialect::Native), env).await.1), "done");

@@ -123,7 +123,8 @@ fn tokens(request: &Request) -> u64 {
 
 async fn any_run(seed: u64) -> (Arc<Anything>, Ending, Arc<Log>, State) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    let window = Window { tokens: 1024 << random.below(5), reply: 256 << random.below(4) };
+    let reply = 256 << random.below(4);
+    let window = Window { tokens: 1024 << random.below(5), reply, longest_reply: reply };
     let dialect = if random.below(2) == 0 { Dialect::Native } else { Dialect::Text };
     let plan = if random.below(3) == 0 { Planning::from(Some(4)) } else { Planning::Never };
     let task = format!("do it {}", "please ".repeat(random.below(200) as usize));

@@ -1,5 +1,7 @@
 //! Flags of a run, new or resumed.
 
+use std::num::NonZeroU32;
+
 use clap::Args;
 use gimlet::plan::Planning;
 use gimlet_runtime::Options;
@@ -179,6 +181,7 @@ impl From<&ModelOptions> for Options {
             model: options.model.clone(),
             temperature: options.temperature,
             max_tokens: options.max_tokens,
+            context: options.context,
             ..Options::from(&options.server)
         }
     }
@@ -205,6 +208,9 @@ pub(crate) struct ModelOptions {
     /// Most tokens of one reply [env: MODEL_MAX_TOKENS] [default: 1024 local, 4096 hosted].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tokens: Option<u32>,
+    /// Window of the model in tokens [env: MODEL_CONTEXT] [default: the server's, else by the model and the free memory].
+    #[arg(long, value_name = "N", value_parser = window)]
+    pub(crate) context: Option<NonZeroU32>,
 }
 
 /// Where models are.
@@ -253,6 +259,14 @@ pub(super) fn temperature(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(value) if (0.0..=2.0).contains(&value) => Ok(value),
         _ => Err("it must be a number from 0 to 2".into()),
+    }
+}
+
+/// An agent cannot work in less.
+fn window(text: &str) -> Result<NonZeroU32, String> {
+    match text.parse::<NonZeroU32>() {
+        Ok(tokens) if tokens.get() >= 2048 => Ok(tokens),
+        _ => Err("it must be a number of tokens, 2048 or more".into()),
     }
 }
 

@@ -67,6 +67,7 @@ async fn list(settings: &Settings, json: JsonArgs) -> anyhow::Result<ExitStatus>
             let mut stderr = crate::out::stderr();
             writeln!(stderr, "{DIM}{} would be chosen: {}{DIM:#}", choice.model.name, choice.why)?;
             writeln!(stderr, "{DIM}it works with {}{DIM:#}", working(&profile, &families, &choice.model))?;
+            writeln!(stderr, "{DIM}its window: {}{DIM:#}", profile.window.told())?;
             Ok(ExitStatus::Success)
         }
         Err(error) => Err(UsageError::new(error.to_string()).maybe_hint(error.hint()).into()),
@@ -87,7 +88,8 @@ fn row(model: &Installed, profile: &Profile, chosen: Option<&str>) -> Value {
         "bytes": model.bytes,
         "billions": model.billions(),
         "quantisation": model.quantisation,
-        "context": model.set_context.or(model.context),
+        "context": profile.window.tokens,
+        "window": profile.window.told(),
         "digest": model.digest,
         "tier": tier_word(profile.tier),
         "action": action_word(profile.action),

@@ -26,6 +26,7 @@ const KEYS: &[Case] = &[
     ),
     ("MODEL_TEMPERATURE", "model.temperature", Some("--temperature"), ["0.1", "0.2", "0.3", "1.5", "2.0"]),
     ("MODEL_MAX_TOKENS", "model.max_tokens", Some("--max-tokens"), ["1", "2", "3", "4", "5"]),
+    ("MODEL_CONTEXT", "model.context", Some("--context"), ["2048", "4096", "8192", "16384", "32768"]),
     ("MODEL_REQUESTS_PER_MINUTE", "model.requests_per_minute", None, ["", "2", "3", "4", "5"]),
     ("AGENT_MAX_STEPS", "agent.max_steps", Some("--max-steps"), ["1", "2", "3", "4", "5"]),
     // An untrusted project can only tighten these: the values shrink with the layer's strength.

@@ -56,7 +56,18 @@ async fn forty_steps_fit_a_window_of_eight_thousand_tokens() {
     let server = server(&format!("{}{summary}", reading(40)), "scripted", 8192).await;
     let url = server.url();
     let task = "read all, and call it Zebra";
-    let args = ["--json", "-m", "ollama_chat/scripted", "--api-base", &url, "--max-steps", "50", task];
+    let args = [
+        "--json",
+        "-m",
+        "ollama_chat/scripted",
+        "--api-base",
+        &url,
+        "--max-steps",
+        "50",
+        "--tools",
+        "all",
+        task,
+    ];
     let (project, said) = say(parts(), &args).await;
     assert_eq!(said.code, 0, "{}{}", said.stderr, relief(&said.events()));
     let events = said.events();

@@ -6,6 +6,7 @@ mod acp;
 mod agents;
 mod agree;
 mod approvals;
+mod care;
 mod ci;
 mod config;
 mod context;

@@ -162,7 +162,7 @@ def list_files(glob="**", limit=100):
     return glob.glob('''
     finish = "length"
     [[reply]]
-    expect = ["list_files is there already", "such as print(repo_info())"]
+    expect = ["list_files is there already", "such as print(list_files())"]
     text = '''```python
 import calc
 ```'''

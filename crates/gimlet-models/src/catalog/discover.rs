@@ -23,6 +23,7 @@ pub struct Server {
     wire: Wire,
     base: Url,
     transport: Transport,
+    free_memory: Option<u64>,
 }
 
 /// A model on a server. What is `None`, the server did not say.
@@ -40,6 +41,12 @@ pub struct Installed {
     pub context: Option<u32>,
     /// The window its server set for it.
     pub set_context: Option<u32>,
+    /// The window it is running with now, where a request may ask for another.
+    pub loaded_context: Option<u32>,
+    /// Bytes of memory that a token takes in its window.
+    pub token_bytes: Option<u64>,
+    /// Free memory of the machine it runs on, where that is this one.
+    pub free_memory: Option<u64>,
     /// Whether its server offers native tool calls.
     pub tools: Option<bool>,
     /// Whether it reasons before it answers.
@@ -85,7 +92,13 @@ impl Server {
             Wire::Anthropic => transport.with_header("anthropic-version", "2023-06-01"),
             Wire::Ollama | Wire::OpenAi => transport,
         };
-        Server { wire, base, transport }
+        Server { wire, base, transport, free_memory: None }
+    }
+
+    /// The same server, on this machine, which has so many bytes of memory free.
+    #[must_use]
+    pub fn with_memory(self, free: Option<u64>) -> Self {
+        Server { free_memory: free, ..self }
     }
 
     /// Its address, without credentials.
@@ -115,11 +128,31 @@ impl Server {
     /// Everything it has, with all it tells about each.
     pub async fn list(&self) -> Result<Vec<Installed>, ModelError> {
         let names = self.names().await?;
-        stream::iter(names).map(|model| self.describe(model)).buffered(AT_ONCE).try_collect().await
+        let running = self.running().await;
+        let describe = |model| self.described(model, &running);
+        stream::iter(names).map(describe).buffered(AT_ONCE).try_collect().await
     }
 
     /// Adds what the server tells about one model. A server that does not know the question changes nothing.
-    pub async fn describe(&self, mut model: Installed) -> Result<Installed, ModelError> {
+    pub async fn describe(&self, model: Installed) -> Result<Installed, ModelError> {
+        let running = self.running().await;
+        self.described(model, &running).await
+    }
+
+    /// The models that run now, as far as the server tells.
+    async fn running(&self) -> Vec<RunningModel> {
+        match self.wire {
+            Wire::Ollama => self.get::<Running>("/api/ps").await.map(|list| list.models).unwrap_or_default(),
+            Wire::OpenAi | Wire::Anthropic => Vec::new(),
+        }
+    }
+
+    async fn described(
+        &self,
+        mut model: Installed,
+        running: &[RunningModel],
+    ) -> Result<Installed, ModelError> {
+        model.free_memory = self.free_memory;
         match self.wire {
             Wire::Ollama => match self.post::<Show>("/api/show", json!({ "model": model.name })).await {
                 Ok(show) => show.add_to(&mut model),
@@ -131,8 +164,19 @@ impl Server {
                 Err(ModelError::Connect { host, reason }) => {
                     return Err(ModelError::Connect { host, reason });
                 }
+                // LM Studio tells more at an address of its own.
+                Err(_not_llama_cpp) if model.set_context.is_none() => {
+                    if let Ok(list) = self.get::<StudioModels>("/api/v0/models").await
+                        && let Some(found) = list.data.into_iter().find(|found| found.id == model.name)
+                    {
+                        found.add_to(&mut model);
+                    }
+                }
                 Err(_not_llama_cpp) => {}
             },
+        }
+        if let Some(found) = running.iter().find(|found| found.name == model.name) {
+            model.loaded_context = found.context_length.filter(|window| *window > 0);
         }
         Ok(model)
     }
@@ -211,6 +255,51 @@ struct Tag {
     capabilities: Option<Vec<String>>,
 }
 
+/// What Ollama's `/api/ps` tells.
+#[derive(Deserialize)]
+struct Running {
+    #[serde(default)]
+    models: Vec<RunningModel>,
+}
+
+#[derive(Deserialize)]
+struct RunningModel {
+    name: String,
+    #[serde(default)]
+    context_length: Option<u32>,
+}
+
+/// What LM Studio's own interface tells.
+#[derive(Deserialize)]
+struct StudioModels {
+    #[serde(default)]
+    data: Vec<StudioModel>,
+}
+
+#[derive(Deserialize)]
+struct StudioModel {
+    id: String,
+    #[serde(default)]
+    quantization: Option<String>,
+    #[serde(default)]
+    max_context_length: Option<u32>,
+    #[serde(default)]
+    loaded_context_length: Option<u32>,
+    #[serde(default)]
+    capabilities: Option<Vec<String>>,
+}
+
+impl StudioModel {
+    fn add_to(self, model: &mut Installed) {
+        model.context = self.max_context_length.or(model.context);
+        model.set_context = self.loaded_context_length.filter(|window| *window > 0);
+        model.quantisation = self.quantization.or(model.quantisation.take());
+        if let Some(capabilities) = self.capabilities {
+            model.tools = Some(capabilities.iter().any(|capability| capability == "tool_use"));
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Details {
     #[serde(default)]
@@ -272,12 +361,24 @@ impl Show {
             self.model_info.iter().find(|(key, _)| key.ends_with(end)).and_then(|(_, value)| value.as_u64())
         };
         model.context = info(".context_length").and_then(|length| u32::try_from(length).ok());
+        model.token_bytes = token_bytes(&info);
         model.parameters = info("general.parameter_count").or(model.parameters);
         model.set_context = self.parameters.as_deref().and_then(|lines| {
             lines.lines().find_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok())
         });
         add_capabilities(self.capabilities.as_deref(), model);
     }
+}
+
+/// Bytes of a token in the window: keys and values of two bytes each, of every layer and every head that has its own.
+fn token_bytes(info: &impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    let (layers, heads) = (info(".block_count")?, info(".attention.head_count")?);
+    let own_heads = info(".attention.head_count_kv").unwrap_or(heads);
+    let length = match info(".attention.key_length") {
+        Some(length) => length,
+        None => info(".embedding_length")?.checked_div(heads)?,
+    };
+    layers.checked_mul(own_heads)?.checked_mul(length)?.checked_mul(4)
 }
 
 #[derive(Deserialize)]

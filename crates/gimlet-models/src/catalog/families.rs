@@ -6,6 +6,7 @@ use gimlet::constrain::Constrain;
 use serde::{Deserialize, Serialize};
 
 use super::discover::Installed;
+use super::window::ModelWindow;
 use crate::wire::{Reasoning, Think};
 
 const BUILT_IN: &str = include_str!("../../families.toml");
@@ -17,11 +18,6 @@ const TOO_SMALL_TO_BE_FREE: f64 = 4.0;
 /// Billions of parameters up to which a model without dependable native calls is led by the program: it can write a
 /// function, but not plan, choose among tools and quote code inside JSON at once.
 const GUIDED_UP_TO: f64 = 15.0;
-/// How much of the window is used when the model has more: a larger one costs memory on every request.
-const USUAL_WINDOW: u32 = 16_384;
-/// The window when nobody knows the real one.
-const UNKNOWN_WINDOW: u32 = 8192;
-
 /// How well a model serves as an agent; the order is the order of choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -129,8 +125,8 @@ pub struct Profile {
     pub calls: Calls,
     /// When it is held to the form of a call.
     pub constrain: Constrain,
-    /// The window to ask for, in tokens.
-    pub context: u32,
+    /// The window to ask for.
+    pub window: ModelWindow,
     /// Its longest reply, where the usual one is wrong.
     pub max_tokens: Option<u32>,
     /// Its temperature, where the usual one is wrong.
@@ -243,7 +239,7 @@ impl Families {
                 (Calls::Text, Some(size)) if size < TOO_SMALL_TO_BE_FREE => Constrain::Always,
                 (Calls::Text | Calls::Native, _) => Constrain::AfterFailures,
             },
-            context: window(model, family),
+            window: ModelWindow::of(model, family),
             max_tokens: family.and_then(|family| family.max_tokens),
             temperature: family.and_then(|family| family.temperature),
             // A server refuses the question for a model that does not reason.
@@ -279,16 +275,6 @@ fn acting(model: &Installed, family: Option<&Family>, calls: Calls) -> (Action, 
         (_, Some(action)) => (action, "as its family works best".to_owned()),
         (Calls::Native, None) => (Action::Tools, "native tool calls".to_owned()),
         (Calls::Text, None) => (Action::Tools, "large enough to write tool calls as text".to_owned()),
-    }
-}
-
-/// The window to ask for: what the model is set to, else what it can, but not more than usual.
-fn window(model: &Installed, family: Option<&Family>) -> u32 {
-    let can = model.context.or(family.and_then(|family| family.context));
-    match (model.set_context, can) {
-        (Some(set), _) => set,
-        (None, Some(can)) => can.min(USUAL_WINDOW),
-        (None, None) => UNKNOWN_WINDOW,
     }
 }
 

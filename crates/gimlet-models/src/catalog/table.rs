@@ -16,7 +16,7 @@ pub fn table(models: &[Installed], profile: impl Fn(&Installed) -> Profile, chos
     ];
     for (profile, model) in rows {
         let unknown = || "–".to_owned();
-        let window = model.set_context.or(model.context);
+        let window = Some(profile.window.tokens);
         lines.push([
             if Some(model.name.as_str()) == chosen { "▸" } else { "" }.to_owned(),
             model.name.clone(),

@@ -136,7 +136,7 @@ fn blame(error: &ModelError) -> Blame {
         | ModelError::Server { .. }
         | ModelError::NoSuchModel { .. }
         | ModelError::Protocol(_) => Blame::Sick,
-        ModelError::ContextLength { .. } => Blame::Unfit,
+        ModelError::ContextLength { .. } | ModelError::UnreadableCall { .. } => Blame::Unfit,
         ModelError::Refused { .. } | ModelError::Budget(_) | ModelError::Script(_) => Blame::Request,
     }
 }

@@ -179,6 +179,9 @@ struct Chunk {
     eval_count: Option<u64>,
     #[serde(default)]
     error: Option<Value>,
+    /// Some versions tell a call that they cannot read in this way.
+    #[serde(default, rename = "error parsing tool call")]
+    unreadable_call: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -211,6 +214,9 @@ impl DecodeFrame for Frames {
         let chunk: Chunk = super::parse(data)?;
         if let Some(error) = &chunk.error {
             return Err(status::in_stream(error));
+        }
+        if let Some(error) = &chunk.unreadable_call {
+            return Err(ModelError::UnreadableCall { message: status::message_of(error) });
         }
         if chunk.message.is_none() && !chunk.done {
             return Err(ModelError::Protocol(format!(

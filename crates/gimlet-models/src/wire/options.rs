@@ -15,6 +15,8 @@ pub struct WireOptions {
     pub temperature: Option<f32>,
     /// Longest reply when the request names none.
     pub max_tokens: u32,
+    /// What a reply may grow to where it must; less than `max_tokens` counts for nothing.
+    pub longest_reply: u32,
     /// The model's window in tokens; always sent where the protocol takes it.
     pub context: u32,
     /// How long an idle model stays loaded, in the server's words (`5m`, `-1`).
@@ -36,6 +38,7 @@ impl WireOptions {
             model: model.into(),
             temperature: Some(0.1),
             max_tokens: 1024,
+            longest_reply: 1024,
             context: 8192,
             keep_alive: None,
             think: Think::Default,

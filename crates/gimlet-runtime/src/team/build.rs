@@ -8,8 +8,7 @@ use std::sync::Arc;
 use gimlet::Agent;
 use gimlet::agent::{AgentBuilder, ContextFor};
 use gimlet::cell::Executor;
-use gimlet::constrain::Constrain;
-use gimlet::event::ActionFormat;
+use gimlet::event::{ActionFormat, Dialect};
 use gimlet::limits::Limits;
 use gimlet::model::Sampling;
 use gimlet::plan::Planning;
@@ -22,7 +21,7 @@ use crate::extras::Shared;
 use crate::models::{self, Found};
 use crate::project::Project;
 use crate::script_tools::is_script;
-use crate::served::Manner;
+use crate::served::{Manner, ToolSet};
 use crate::{helper, isolation, memory};
 use gimlet_config::UsageError;
 use gimlet_config::options::{ApproveMode, ExecutorChoice, Options};
@@ -209,6 +208,9 @@ impl<'a> Builder<'a> {
                 builder
             }
         };
+        if manner.tools == ToolSet::Lean {
+            builder = builder.brief_tools(self.project.own_names());
+        }
         for mate in part.mates {
             builder = builder.agent(mate);
         }
@@ -314,8 +316,8 @@ pub(super) fn sampling(entry: Option<&AgentEntry>, flags: (Option<f32>, Option<u
     }
 }
 
-/// Tools that a model too small to choose among many does without: they tell only of where to look, or another one does
-/// the same.
+/// Tools that a local model does without: they tell only of where to look, or another one does the same. A proposal
+/// that is to be applied is one of them: small models forget the second step.
 const SPARED: [&str; 9] = [
     "repo_info",
     "file_info",
@@ -327,14 +329,19 @@ const SPARED: [&str; 9] = [
     "show_patch",
     "apply_patch",
 ];
-/// What such a model has instead of a proposal that it would have to apply: it forgets to.
+/// The tool that changes a file in one step.
 const IN_ONE_STEP: &str = "edit_file";
+
+/// A tool that a model with native calls does without as well: `git_diff` and `run_cmd` tell the same.
+const SPARED_WITH_NATIVE_CALLS: &str = "git_status";
 
 /// Whether a tool is offered to a model when nobody says which it shall have.
 fn suits(tool: &dyn Tool, manner: Manner) -> bool {
     let spec = tool.spec();
-    match manner.constrain {
-        Constrain::Always => !SPARED.contains(&spec.name.as_str()),
-        Constrain::AfterFailures | Constrain::Never => spec.name != IN_ONE_STEP,
+    let name = spec.name.as_str();
+    match (manner.tools, manner.dialect) {
+        (ToolSet::Lean, Dialect::Native) => !SPARED.contains(&name) && name != SPARED_WITH_NATIVE_CALLS,
+        (ToolSet::Lean, Dialect::Text) => !SPARED.contains(&name),
+        (ToolSet::All, Dialect::Native | Dialect::Text) => true,
     }
 }

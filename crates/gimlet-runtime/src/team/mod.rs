@@ -49,6 +49,8 @@ pub struct Ready {
     pub asked_as: String,
     /// Why this model, when nobody named it.
     pub why: Option<String>,
+    /// The window that was chosen for it and why, where nobody set one.
+    pub window: Option<String>,
 }
 
 /// What the leading agent begins or goes on with.
@@ -68,7 +70,7 @@ pub async fn fresh(project: &Project, settings: &Settings, options: &Options) ->
         Some(name) => models::find(name, settings).await?,
         None => models::chosen(settings).await?,
     };
-    let why = found.why.take();
+    let (why, window) = (found.why.take(), found.window.take());
     let action = team.action(options, found.manner.action);
     let imports = team.all_imports(action, options, settings)?;
     let duty = Duty {
@@ -78,7 +80,7 @@ pub async fn fresh(project: &Project, settings: &Settings, options: &Options) ->
     };
     let (model, asked_as) = (found.model.id().to_owned(), found.reference());
     let agent = team.assemble(project, settings, options, found, duty).await?;
-    Ok(Ready { team, agent, action, imports, model, asked_as, why })
+    Ok(Ready { team, agent, action, imports, model, asked_as, why, window })
 }
 
 /// The agents of an earlier run, as it began: `options` say so already.
@@ -106,7 +108,7 @@ pub async fn as_before(
     // What a project tells agents is in the run's log.
     let duty = Duty { imports: &imports, limits: state.limits.clone(), context: context::no_context() };
     let agent = team.assemble(project, settings, options, found, duty).await?;
-    Ok(Ready { team, agent, action: started.action, imports, model, asked_as, why: None })
+    Ok(Ready { team, agent, action: started.action, imports, model, asked_as, why: None, window: None })
 }
 
 impl Team {

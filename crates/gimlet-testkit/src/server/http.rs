@@ -22,7 +22,7 @@ use super::flush::{Counted, Flushes};
 use super::history::Compaction;
 use super::record::Recorded;
 use super::rules::{self, Rule, Violation};
-use super::{Shared, Strictness};
+use super::{Shared, Strictness, Windows};
 use crate::wire::{self, Answer, Chat, Outgoing, Streaming, Wire};
 
 /// Longest request body: far above any real one, below what a runaway client could fill memory with.
@@ -76,6 +76,12 @@ async fn answer(shared: &Shared, request: Request<Incoming>, flushes: Arc<Flushe
         (Method::GET, "/api/version", _) => plain(StatusCode::OK, &wire::version()),
         (Method::GET, "/api/tags", _) => plain(StatusCode::OK, &wire::tags(&names())),
         (Method::POST, "/api/show", _) => show(shared, &body),
+        (Method::GET, "/api/ps", _) => {
+            plain(StatusCode::OK, &wire::running(&names(), shared.manners.windows))
+        }
+        (Method::GET, "/api/v0/models", _) if matches!(shared.manners.windows, Windows::Studio { .. }) => {
+            plain(StatusCode::OK, &wire::studio(&names(), shared.manners.windows, shared.manners.context.0))
+        }
         (Method::POST, "/api/embed" | "/v1/embeddings", _) => embeddings(shared, &path, &body),
         (Method::GET, "/v1/models", _) => plain(StatusCode::OK, &wire::models(&names())),
         (_, "/api/version" | "/api/tags" | "/api/show" | "/v1/models", _) | (_, _, Some(_)) => {
@@ -89,7 +95,9 @@ fn show(shared: &Shared, body: &Bytes) -> Response<Body> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     match body.get("model").and_then(Value::as_str) {
         None => plain(StatusCode::BAD_REQUEST, &json!({ "error": "model is required" })),
-        Some(model) if has(shared, model) => plain(StatusCode::OK, &wire::show(shared.manners.context.0)),
+        Some(model) if has(shared, model) => {
+            plain(StatusCode::OK, &wire::show(shared.manners.context.0, shared.manners.windows))
+        }
         Some(model) => {
             plain(StatusCode::NOT_FOUND, &json!({ "error": format!("model '{model}' not found") }))
         }

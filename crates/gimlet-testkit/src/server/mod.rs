@@ -66,6 +66,24 @@ pub(crate) struct Manners {
     /// The models it has; when empty, whatever it is asked for.
     pub(crate) models: Vec<String>,
     pub(crate) context: Context,
+    pub(crate) windows: Windows,
+}
+
+/// What a server tells about the windows of its models, beside their maximum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Windows {
+    /// The model's file sets the maximum.
+    #[default]
+    Set,
+    /// Nothing.
+    Untold,
+    /// Ollama runs the model with so many tokens.
+    Running(u32),
+    /// LM Studio has it loaded with so many.
+    Studio {
+        /// How many tokens.
+        loaded: u32,
+    },
 }
 
 /// What happens to a request that breaks a rule.
@@ -196,6 +214,13 @@ impl ModelServerBuilder {
     #[must_use]
     pub fn models<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.manners.models.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// What it tells about the windows of its models.
+    #[must_use]
+    pub fn windows(mut self, windows: Windows) -> Self {
+        self.manners.windows = windows;
         self
     }
 

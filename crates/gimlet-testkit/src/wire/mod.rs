@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::server::rules::Violation;
 
-pub(crate) use ollama::{loaded, show, tags, version};
+pub(crate) use ollama::{loaded, running, show, studio, tags, version};
 pub(crate) use openai::models;
 
 /// When everything here pretends to have been made: replies must not depend on the clock.

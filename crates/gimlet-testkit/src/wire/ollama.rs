@@ -1,5 +1,6 @@
 //! Ollama: `/api/chat` as lines of JSON or as one object, and the endpoints that describe models.
 
+use crate::server::Windows;
 use gimlet::message::Finish;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -167,11 +168,48 @@ pub(crate) fn tags(models: &[String]) -> Value {
     json!({ "models": models.collect::<Vec<_>>() })
 }
 
+/// The answer of `/api/ps`.
+pub(crate) fn running(models: &[String], windows: Windows) -> Value {
+    let models: Vec<Value> = match windows {
+        Windows::Running(tokens) => models
+            .iter()
+            .map(|name| json!({ "name": name, "model": name, "size": 1_000_000, "context_length": tokens }))
+            .collect(),
+        Windows::Set | Windows::Untold | Windows::Studio { .. } => Vec::new(),
+    };
+    json!({ "models": models })
+}
+
+/// The answer of LM Studio's `/api/v0/models`.
+pub(crate) fn studio(models: &[String], windows: Windows, most: u64) -> Value {
+    let loaded = match windows {
+        Windows::Studio { loaded } => Some(loaded),
+        Windows::Set | Windows::Untold | Windows::Running(_) => None,
+    };
+    let models = models.iter().map(|name| {
+        json!({
+            "id": name,
+            "object": "model",
+            "type": "llm",
+            "quantization": "Q4_K_M",
+            "state": "loaded",
+            "max_context_length": most,
+            "loaded_context_length": loaded,
+            "capabilities": ["tool_use"],
+        })
+    });
+    json!({ "object": "list", "data": models.collect::<Vec<_>>() })
+}
+
 /// The answer of `/api/show`.
-pub(crate) fn show(context: u64) -> Value {
+pub(crate) fn show(context: u64, windows: Windows) -> Value {
+    let parameters = match windows {
+        Windows::Set => format!("num_ctx                        {context}"),
+        Windows::Untold | Windows::Running(_) | Windows::Studio { .. } => String::new(),
+    };
     json!({
         "modelfile": "FROM scripted",
-        "parameters": format!("num_ctx                        {context}"),
+        "parameters": parameters,
         "template": "{{ .Prompt }}",
         "details": details(),
         "model_info": {

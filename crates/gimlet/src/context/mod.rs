@@ -26,6 +26,8 @@ pub struct Window {
     pub tokens: u32,
     /// What is set aside for its reply.
     pub reply: u32,
+    /// What a reply may grow to where it must, such as one that rewrites a file; `reply` where a person set that.
+    pub longest_reply: u32,
 }
 
 impl Window {

@@ -65,7 +65,7 @@ pub(super) fn ahead(state: &State, window: Window, tools: usize) -> Option<Prune
 /// Every old observation, for when the server itself said that the conversation does not fit, or a person wants room.
 pub fn everything(state: &State, window: Option<Window>) -> Option<Pruned> {
     let size = whole(&state.messages);
-    let window = window.unwrap_or(Window { tokens: 0, reply: 0 });
+    let window = window.unwrap_or(Window { tokens: 0, reply: 0, longest_reply: 0 });
     let plan = |kept| {
         elide(state, window, kept, |freed| {
             (Measured::correct(state.measured, size.saturating_sub(freed), 0), false)

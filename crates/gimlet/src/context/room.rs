@@ -122,7 +122,7 @@ pub(crate) fn after(state: &State, compaction: &Compaction, text: &str, extra: u
 /// was sent.
 pub(crate) fn guessed(state: &State) -> Window {
     let tokens = Measured::correct(state.measured, whole(&state.messages), 0) / 10 * 8;
-    Window { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), reply: 0 }
+    Window { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), reply: 0, longest_reply: 0 }
 }
 
 /// What the model is asked when steps give way.

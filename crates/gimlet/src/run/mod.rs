@@ -409,6 +409,7 @@ impl Run {
             }
             Action::Guided(step) => self.guide(step).await,
             Action::FallBack => self.fall_back().await,
+            Action::CallsAsText => self.calls_as_text().await,
             Action::Tell { reason, text } => {
                 self.services.journal.append(EventKind::Feedback { reason, text }).await?;
                 Ok(Next::Go)

@@ -25,7 +25,7 @@ impl Run {
     /// Lets old observations, then old steps give way until the next request fits. `extra` bytes go with it beside the
     /// conversation and the tools. Returns how the run ends where that is impossible.
     pub(super) async fn make_room(&self, extra: usize) -> Result<Option<Ending>, StoreError> {
-        let Some(window) = self.agent.model.window() else { return Ok(None) };
+        let Some(window) = self.window() else { return Ok(None) };
         let extra = extra + context::tool_bytes(self.native_tools());
         loop {
             let relief = self.services.journal.with_state(|state| context::next_relief(state, window, extra));

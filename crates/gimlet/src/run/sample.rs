@@ -10,6 +10,7 @@ use super::room::Gave;
 use super::understand::understand;
 use super::{Ending, Next, Run, fail};
 use crate::constrain;
+use crate::context::Window;
 use crate::event::{EventKind, ModelMessage, Suspension};
 use crate::model::{ModelError, ModelEvent, ModelStream, Reply, ReplyBuilder, Request};
 use crate::prompt::stops;
@@ -26,6 +27,16 @@ const GATHER_BYTES: usize = 400;
 /// How often a step begins again after its reply broke off. A reply that never began is the wrappers' to ask for again.
 const MOST_RESTARTS: u32 = 2;
 
+/// Bytes of a file that a token stands for, at the least: quoted in JSON a text takes more tokens than it has words.
+const BYTES_A_TOKEN: usize = 3;
+/// Tokens of an edit beside the file's text.
+const AROUND_EDIT: u32 = 256;
+
+/// What stands in the conversation for a reply that the server could not read.
+const MISREAD: &str = "(a tool call that could not be read)";
+const MISREAD_HINT: &str = "Your tool call could not be read: its arguments were not valid JSON. Nothing was done. Make \
+                            the call again with valid JSON: escape quotes and line breaks in texts, and keep them short.";
+
 /// What asking came to.
 enum Asked {
     Done(Next),
@@ -33,6 +44,8 @@ enum Asked {
     BrokeOff(String, Next),
     /// The server says that the conversation does not fit; with what the run ends if nothing can be done.
     TooLong(Next),
+    /// The server could not read its model's tool call; with what the run ends where there is no other way to call.
+    Misread(Next),
 }
 
 /// Whether a reply had begun.
@@ -72,6 +85,7 @@ impl Run {
                     self.services.warn(format!("{error}; the step begins again")).await;
                 }
                 Asked::BrokeOff(_, failure) => return Ok(failure),
+                Asked::Misread(failure) => return self.misread(step, failure).await,
                 // The server knows its window best: give it less, as long as there is something to leave out.
                 Asked::TooLong(failure) => match self.give_way().await? {
                     Gave::Way => {}
@@ -87,7 +101,7 @@ impl Run {
         let mut restarts = 0;
         loop {
             match self.ask(step, request.clone()).await? {
-                Asked::Done(next) | Asked::TooLong(next) => return Ok(next),
+                Asked::Done(next) | Asked::TooLong(next) | Asked::Misread(next) => return Ok(next),
                 Asked::BrokeOff(error, _) if restarts < MOST_RESTARTS => {
                     restarts += 1;
                     self.services.warn(format!("{error}; the step begins again")).await;
@@ -95,6 +109,25 @@ impl Run {
                 Asked::BrokeOff(_, failure) => return Ok(failure),
             }
         }
+    }
+
+    /// Records a reply that nobody has seen: the server could not read the call in it. The model is told, and calls are
+    /// asked for as text when it happens again. A server that reads calls which nobody asked it to is not to be helped.
+    async fn misread(&self, step: u32, failure: Next) -> Result<Next, StoreError> {
+        let (native, times) = self.services.journal.with_state(|state| (state.is_native(), state.misread));
+        if !native && times > 0 {
+            return Ok(failure);
+        }
+        let message = ModelMessage {
+            step,
+            text: MISREAD.to_owned(),
+            problem: Some(MISREAD_HINT.to_owned()),
+            misread: true,
+            model: self.agent.model.id().to_owned(),
+            ..ModelMessage::default()
+        };
+        self.take(message).await?;
+        Ok(Next::Go)
     }
 
     async fn ask(&self, step: u32, request: Request) -> Result<Asked, StoreError> {
@@ -122,6 +155,7 @@ impl Run {
                 let failure = fail(error.code(), message.clone(), error.hint());
                 Ok(match (error, heard) {
                     (ModelError::ContextLength { .. }, _) => Asked::TooLong(failure),
+                    (ModelError::UnreadableCall { .. }, _) => Asked::Misread(failure),
                     (error, Heard::Something) if error.is_retryable() => Asked::BrokeOff(message, failure),
                     (_, Heard::Something | Heard::Nothing) => Asked::Done(failure),
                 })
@@ -133,7 +167,19 @@ impl Run {
     /// The tools that go with a request, where they are not part of the prompt.
     pub(super) fn native_tools(&self) -> &[Arc<ToolSpec>] {
         let native = self.services.journal.with_state(State::is_native);
-        if native { self.agent.toolbox.specs() } else { &[] }
+        if native { &self.agent.offered } else { &[] }
+    }
+
+    /// The model's window, with a reply in it that is long enough for an edit of what was read: whoever rewrites a file
+    /// writes at least as much. A reply that was cut is given twice as much the next time.
+    pub(super) fn window(&self) -> Option<Window> {
+        let usual = self.agent.model.window()?;
+        let (bytes, cuts) = self.services.journal.with_state(|state| (state.longest_read, state.cuts));
+        let edit = u32::try_from(bytes / BYTES_A_TOKEN).unwrap_or(u32::MAX).saturating_add(AROUND_EDIT);
+        let edit = if bytes == 0 { 0 } else { edit };
+        let again = usual.reply.saturating_mul(1 << cuts.min(8));
+        let reply = edit.max(again).min(usual.longest_reply).max(usual.reply);
+        Some(Window { reply, ..usual })
     }
 
     pub(super) fn request(&self) -> Request {
@@ -143,6 +189,12 @@ impl Run {
             (state.messages.clone(), (state.action, state.dialect), held)
         });
         let mut sampling = agent.sampling.clone();
+        if let Some(window) = self.window()
+            && sampling.max_tokens.is_none()
+            && agent.model.window().is_some_and(|usual| window.reply > usual.reply)
+        {
+            sampling.max_tokens = Some(window.reply);
+        }
         if sampling.stop.is_empty() {
             sampling.stop = stops(action, dialect);
         }
@@ -153,8 +205,7 @@ impl Run {
                 Arc::new(constrain::schema(action, agent.toolbox.specs()))
             });
         }
-        let tools =
-            if self.native_tools().is_empty() { Default::default() } else { agent.toolbox.specs().clone() };
+        let tools = if self.native_tools().is_empty() { Default::default() } else { agent.offered.clone() };
         Request { messages, tools, sampling }
     }
 

@@ -29,14 +29,56 @@ pub(super) fn understand(reply: Reply, step: u32, agent: &Agent, state: &State) 
     if let Some(text) = parsed.thinking.clone() {
         message.thinking.push(Thinking { text, signature: None });
     }
-    if reply.calls.is_empty() {
+    if let Some(cut) = cut_call(&reply.calls, reply.finish) {
+        message.text = parsed.prose;
+        message.problem = Some(cut);
+    } else if reply.calls.is_empty() {
+        let thought = thought_call(&message.thinking, &parsed.intent, state.action, &known);
         read_text(&mut message, parsed, agent, state);
+        if thought.is_some() {
+            message.text = "(only thinking)".to_owned();
+            message.problem = thought;
+        }
     } else {
         message.text = parsed.prose;
         read_calls(&mut message, reply.calls);
     }
     repair_ids(&mut message.tool_calls, step, state);
     message
+}
+
+/// What is said about a native call that was cut off at the token limit: its arguments end in the middle. The calls
+/// before it are not made either, since the model would not know which were.
+fn cut_call(calls: &[ToolCall], finish: Finish) -> Option<String> {
+    let last = calls.last().filter(|call| finish == Finish::Length && !call.args.is_object())?;
+    Some(format!(
+        "Your call of {} was cut off at the token limit, so nothing was done. Call it again with less text: change \
+         fewer lines at a time.",
+        last.name
+    ))
+}
+
+/// What is said about a reply that is nothing but thinking with an action in it.
+fn thought_call(
+    thinking: &[Thinking],
+    intent: &Intent,
+    action: ActionFormat,
+    known: &[&str],
+) -> Option<String> {
+    match intent {
+        Intent::Empty => {}
+        Intent::Calls(_) | Intent::Code(_) | Intent::Answer(_) | Intent::Malformed(_) => return None,
+    }
+    let thought: String = thinking.iter().map(|thought| thought.text.as_str()).collect();
+    let what = match parse(&thought, action, known).intent {
+        Intent::Calls(calls) => format!("call of {}", calls.first()?.name),
+        Intent::Code(_) => "program".to_owned(),
+        Intent::Answer(_) | Intent::Empty | Intent::Malformed(_) => return None,
+    };
+    Some(format!(
+        "Your {what} was inside your thinking, where nothing is executed. Write it again in your reply, after the \
+         thinking."
+    ))
 }
 
 /// A reply to a question of guided work: its words, read by whoever asked.

@@ -92,12 +92,17 @@ impl State {
             patch: named(&finished.result).or_else(|| named(&args)),
             exit: finished.result["exit"].as_i64(),
             count: finished.result["count"].as_u64(),
+            untested: finished.result["no_test_needed"].as_bool().unwrap_or(false),
             args,
         };
         // A cell may repeat a call on purpose; a reply that does is going round in circles.
         if self.action == ActionFormat::Tools {
             let refused = summary.error.as_deref() == Some(code::LOOP_DETECTED);
             self.repeated = if refused { self.repeated + 1 } else { 0 };
+        }
+        let reads = |effect: &Effect| matches!(effect, Effect::Read { path } if !path.as_os_str().is_empty());
+        if finished.ok && summary.patch.is_none() && summary.effects.iter().any(reads) {
+            self.longest_read = self.longest_read.max(result_text(&finished.result).len());
         }
         self.work.add(&summary);
         self.history.push(summary);

@@ -1,6 +1,9 @@
 //! The conversation as the model sees it: what is added to it, and what gives way.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use serde_json::json;
 
 use super::{CallRecord, CallStatus, Phase, Refused, State};
 use crate::action::out_of_steps;
@@ -10,13 +13,15 @@ use crate::context::{self, Compacted, Measured, Observation, variables};
 use crate::event::{
     ActionChange, ActionFormat, ChangeCause, FeedbackReason, FinishState, ModelMessage, Pruned,
 };
-use crate::message::{Finish, Message};
+use crate::message::{Finish, Message, ToolCall};
 use crate::plan::{GO, Plan};
 
 impl State {
     pub(super) fn hear(&mut self, message: &ModelMessage) {
         self.usage += message.usage;
         self.cut = message.finish == Finish::Length;
+        self.cuts = if self.cut { self.cuts + 1 } else { 0 };
+        self.misread = if message.misread { self.misread + 1 } else { 0 };
         self.measure(message.usage.input);
         let native = self.is_native() && self.closing.is_none();
         let text = if message.text.trim().is_empty() && message.tool_calls.is_empty() {
@@ -110,7 +115,12 @@ impl State {
 
     /// Goes on in another format; the reason is part of the conversation.
     pub(super) fn change_action(&mut self, change: &ActionChange) {
+        let was_native = self.is_native();
         (self.action, self.dialect) = (change.action, change.dialect);
+        self.misread = 0;
+        if was_native && self.action == ActionFormat::Tools && !self.is_native() {
+            self.calls_to_text();
+        }
         match change.cause {
             ChangeCause::Unreadable => self.work.fallbacks += 1,
             ChangeCause::Aim | ChangeCause::NoChange => {}
@@ -125,6 +135,64 @@ impl State {
             self.push_user(&change.text);
         }
         self.become_ready();
+    }
+
+    /// Writes the native calls and results of the conversation as text. Results of one reply become one message, since
+    /// many servers want the roles to alternate.
+    fn calls_to_text(&mut self) {
+        let old = std::mem::take(&mut self.messages);
+        let mut places = Vec::with_capacity(old.len());
+        let mut was_result = false;
+        for message in old {
+            let (text, is_result) = match message.as_ref() {
+                Message::Assistant { text, thinking, calls } if !calls.is_empty() => {
+                    let calls: Vec<String> = calls.iter().map(call_as_text).collect();
+                    let text = [text.trim(), &calls.join("\n")].join("\n").trim().to_owned();
+                    let thinking = thinking.clone();
+                    self.messages.push(Arc::new(Message::Assistant { text, thinking, calls: Vec::new() }));
+                    places.push(self.messages.len() - 1);
+                    was_result = false;
+                    continue;
+                }
+                Message::Tool { name, text, .. } => (format!("Result of {name}:\n{text}"), true),
+                Message::User { text } => (text.clone(), false),
+                Message::System { .. } | Message::Assistant { .. } => {
+                    self.messages.push(message.clone());
+                    places.push(self.messages.len() - 1);
+                    was_result = false;
+                    continue;
+                }
+            };
+            match self.messages.last_mut().filter(|_| was_result) {
+                Some(last) => {
+                    let before = match last.as_ref() {
+                        Message::User { text } => text.as_str(),
+                        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => "",
+                    };
+                    *last = Arc::new(Message::user(format!("{before}\n\n{text}")));
+                }
+                None => self.messages.push(Arc::new(Message::user(text))),
+            }
+            places.push(self.messages.len() - 1);
+            was_result = is_result;
+        }
+        let moved = |place: usize| places.get(place).copied();
+        // Results that became one message give way together, or not at all where a person's words joined them.
+        let mut observations = BTreeMap::new();
+        for (place, observation) in std::mem::take(&mut self.observations) {
+            if let Some(place) = moved(place) {
+                observations.entry(place).or_insert(observation);
+            }
+        }
+        let shared = |place: &usize| places.iter().filter(|other| *other == place).count() > 1;
+        observations.retain(|place, _| !shared(place));
+        self.observations = observations;
+        for word in &mut self.diary.words {
+            word.message = moved(word.message).unwrap_or(word.message);
+        }
+        self.plan_at = self.plan_at.and_then(moved);
+        self.listing_at = None;
+        self.sent = self.messages.len();
     }
 
     pub(super) fn next_phase(&mut self, message: &ModelMessage) -> Phase {
@@ -252,4 +320,9 @@ impl State {
         self.observations
             .insert(self.messages.len() - 1, Observation { step: self.step, of, tail: String::new() });
     }
+}
+
+/// A call as a model writes it in its text.
+fn call_as_text(call: &ToolCall) -> String {
+    json!({ "name": call.name, "arguments": call.args }).to_string()
 }

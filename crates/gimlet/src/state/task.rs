@@ -104,6 +104,7 @@ impl State {
             text.clone_into(&mut self.task);
             self.before_task = self.history.len();
             self.work = Work::default();
+            self.longest_read = 0;
             self.refused = None;
             self.misshapen = 0;
             self.malformed = 0;
