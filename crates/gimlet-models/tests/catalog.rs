@@ -64,7 +64,7 @@ async fn ollama_tells_sizes_windows_and_abilities() {
     );
     let asked = raw.asked();
     assert!(asked[0].head.starts_with("GET /api/tags "), "{}", asked[0].head);
-    assert!(asked[1].head.starts_with("POST /api/show ") && asked[1].body["model"] == "qwen3:8b");
+    assert!(asked[2].head.starts_with("POST /api/show ") && asked[2].body["model"] == "qwen3:8b");
 
     let profile = Families::built_in().unwrap().profile(&models[0]);
     assert_eq!((profile.tier, profile.calls, profile.window.tokens), (Tier::Best, Calls::Native, 32768));
@@ -130,8 +130,10 @@ fn pick(wanted: Option<&str>, names: &[&str]) -> Result<String, ChooseError> {
 fn the_best_installed_model_is_taken_by_its_exact_name() {
     for (names, chosen) in [
         (&["qwen3:8b"][..], "qwen3:8b"),
-        (&["gemma2:9b", "qwen2.5-coder:14b", "qwen3:8b"], "qwen2.5-coder:14b"),
-        (&["qwen3:8b", "qwen2.5-coder:14b-instruct-q4_K_M"], "qwen2.5-coder:14b-instruct-q4_K_M"),
+        // A preference decides among equals: a good model is not taken before a best one.
+        (&["gemma2:9b", "qwen2.5-coder:14b", "qwen3:8b"], "qwen3:8b"),
+        (&["qwen2.5:14b", "mistral-small:24b", "qwen2.5-coder:14b"], "qwen2.5-coder:14b"),
+        (&["llama3.1:8b", "qwen2.5-coder:14b-instruct-q4_K_M"], "qwen2.5-coder:14b-instruct-q4_K_M"),
         (&["qwen2.5-coder:7b", "qwen3:8b"], "qwen3:8b"),
         (&["qwen3:8b", "qwen3:14b", "qwen3:32b", "qwen3:0.6b"], "qwen3:14b"),
         (&["qwen3:235b", "qwen3:32b"], "qwen3:32b"),

@@ -66,7 +66,7 @@ async fn list(settings: &Settings, json: JsonArgs) -> anyhow::Result<ExitStatus>
             let profile = profile(&choice.model);
             let mut stderr = crate::out::stderr();
             writeln!(stderr, "{DIM}{} would be chosen: {}{DIM:#}", choice.model.name, choice.why)?;
-            writeln!(stderr, "{DIM}it works with {}{DIM:#}", working(&profile, &families, &choice.model))?;
+            writeln!(stderr, "{DIM}it works with {}{DIM:#}", working(&profile))?;
             writeln!(stderr, "{DIM}its window: {}{DIM:#}", profile.window.told())?;
             Ok(ExitStatus::Success)
         }
@@ -94,6 +94,7 @@ fn row(model: &Installed, profile: &Profile, chosen: Option<&str>) -> Value {
         "tier": tier_word(profile.tier),
         "action": action_word(profile.action),
         "why": profile.why,
+        "evidence": profile.evidence,
         "notes": profile.defects,
         "chosen": chosen == Some(model.name.as_str()),
     })
@@ -153,12 +154,12 @@ fn action_word(action: Action) -> &'static str {
 }
 
 /// How a model is asked, and why.
-fn working(profile: &Profile, families: &Families, model: &Installed) -> String {
+fn working(profile: &Profile) -> String {
     let action = action_word(profile.action);
-    let family = families.find(&model.name).map(|(_, family)| family.evidence);
-    let untried = match family {
-        Some(Evidence::Documented) => "; by documentation only: `gimlet models probe` tries it",
-        Some(Evidence::Tried) | None => "",
+    let untried = match profile.evidence {
+        Evidence::Documented => "; by documentation only: `gimlet models probe` tries it",
+        Evidence::Unknown => "; how dependable its calls are is not known: `gimlet models probe` tries it",
+        Evidence::Tried => "",
     };
     format!("--action {action}: {}{untried}", profile.why)
 }

@@ -110,7 +110,8 @@ async fn a_call_that_the_server_cannot_read_is_asked_for_again_and_then_as_text(
     let llama = r#"{"error":{"code":500,"message":"Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error at line 1","type":"server_error"}}"#;
     let ollama = r#"{"error":"error parsing tool call: raw='{\"path\":\"calc.py\"}]', err=invalid character ']' after top-level value"}"#;
     for (id, body) in [("llamacpp/qwen3:8b", llama), ("ollama_chat/qwen3:8b", ollama)] {
-        let fault = format!("[[reply]]\nfault = {{ kind = \"status\", status = 500, body = '''{body}''' }}\n");
+        let fault =
+            format!("[[reply]]\nfault = {{ kind = \"status\", status = 500, body = '''{body}''' }}\n");
         let script = format!(
             r#"
 order = "turns"
@@ -138,7 +139,10 @@ text = "It subtracts."
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0]["text"].as_str().unwrap().contains("not valid JSON"), "{}", told[0]);
         let changed = of_type(&events, "action.changed");
-        assert_eq!((changed[0]["action"].as_str(), changed[0]["dialect"].as_str()), (Some("tools"), Some("text")));
+        assert_eq!(
+            (changed[0]["action"].as_str(), changed[0]["dialect"].as_str()),
+            (Some("tools"), Some("text"))
+        );
         let requests = server.requests();
         assert!(tools(&requests[1]).len() > 5 && tools(requests.last().unwrap()).is_empty());
         let last = requests.last().unwrap().messages().iter().map(Value::to_string).collect::<String>();
@@ -261,8 +265,7 @@ fn a_change_of_prose_or_comments_needs_no_test_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_of_some_size_is_mapped_in_the_first_request_where_the_window_allows_it() {
-    for (context, action, mapped) in
-        [(32_768, "tools", true), (32_768, "code", true), (8192, "tools", false)]
+    for (context, action, mapped) in [(32_768, "tools", true), (32_768, "code", true), (8192, "tools", false)]
     {
         let server = server(ANSWER, "qwen3:8b", context).await;
         let url = server.url();
@@ -281,4 +284,41 @@ async fn a_repository_of_some_size_is_mapped_in_the_first_request_where_the_wind
             assert!(told.contains("def part_7(x)"), "{told}");
         }
     }
+}
+
+/// The rows of `gimlet models --json` by name.
+async fn rows(project: Project, url: &str) -> (Project, Vec<Value>) {
+    let (project, said) = say(project, &["models", "--json", "--api-base", url]).await;
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    (project, serde_json::from_str(&said.stdout).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_fails_its_probe_is_not_chosen_before_a_good_one() {
+    let nothing = "[[reply]]\ntext = \"I would rather not.\"\n".repeat(15);
+    let script: Script = toml::from_str(&nothing).unwrap();
+    let models = ["qwen3:8b", "qwen2.5-coder:14b"];
+    let server = ModelServer::builder(script).models(models).start().await.unwrap();
+    let url = server.url();
+    let chosen = |rows: &[Value]| {
+        let row = rows.iter().find(|row| row["chosen"] == true).unwrap();
+        (row["name"].as_str().unwrap().to_owned(), row["tier"].as_str().unwrap().to_owned())
+    };
+    let (project, before) = rows(Project::new(), &url).await;
+    assert_eq!(chosen(&before), ("qwen3:8b".into(), "best".into()), "a best model before a good one");
+    for row in &before {
+        assert!(row["why"].is_string() && row["evidence"].is_string() && row["window"].is_string(), "{row}");
+    }
+    // The scripted server has one digest for all its models, so the grade is about both.
+    let (project, said) =
+        say(project, &["models", "probe", "ollama_chat/qwen3:8b", "--api-base", &url]).await;
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let (project, said) = say(project, &["models", "--api-base", &url]).await;
+    assert_eq!(said.code, 2, "nothing is left to choose: {}{}", said.stdout, said.stderr);
+    let line = said.stdout.lines().find(|line| line.contains("qwen3:8b")).unwrap();
+    assert!(line.contains("unfit") && line.contains("probe: 0 of 15 right"), "{line}");
+    let (project, said) = say(project, &["models", "probe", "--reset"]).await;
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let (_, after) = rows(project, &url).await;
+    assert_eq!(chosen(&after).0, "qwen3:8b");
 }

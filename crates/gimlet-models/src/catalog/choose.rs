@@ -171,6 +171,7 @@ fn best(
     if installed.is_empty() {
         return Err(ChooseError::NothingInstalled { host: host.to_owned(), pull });
     }
+    let best = installed.iter().map(|model| profile(model).tier).min();
     for preferred in families.preferred() {
         // `x:14b-instruct` is `x:14b` in other clothes.
         let variant = format!("{preferred}-");
@@ -178,8 +179,14 @@ fn best(
             .iter()
             .find(|model| model.name == *preferred)
             .or_else(|| installed.iter().find(|model| model.name.starts_with(&variant)));
-        if let Some(model) = found.filter(|model| profile(model).tier < Tier::Limited) {
-            return Ok(Choice { model: model.clone(), why: "the preferred model".to_owned() });
+        // A preference decides among equals: never for a model that is known, or was probed, to be worse than another.
+        let is_fit = |model: &&Installed| {
+            let tier = profile(model).tier;
+            tier < Tier::Limited && Some(tier) == best
+        };
+        if let Some(model) = found.filter(is_fit) {
+            let why = format!("the preferred one of those that are {}", tier_word(profile(model).tier));
+            return Ok(Choice { model: model.clone(), why });
         }
     }
     let fit = installed

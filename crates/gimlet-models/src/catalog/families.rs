@@ -61,8 +61,10 @@ pub enum Action {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// What its makers and servers document; nobody tried it with Gimlet.
+    /// Nothing: how dependable its calls are is not known.
     #[default]
+    Unknown,
+    /// What its makers and servers document; nobody tried it with Gimlet.
     Documented,
     /// It was tried with Gimlet.
     Tried,
@@ -117,6 +119,8 @@ pub struct Profile {
     pub family: Option<String>,
     /// How good it is.
     pub tier: Tier,
+    /// What is said of its family rests on this.
+    pub evidence: Evidence,
     /// How it acts.
     pub action: Action,
     /// Why it acts so, for people.
@@ -232,6 +236,7 @@ impl Families {
         Profile {
             family: family.map(|family| family.name.clone()),
             tier,
+            evidence: family.map(|family| family.evidence).unwrap_or_default(),
             action,
             why,
             calls,
@@ -319,5 +324,38 @@ mod tests {
             let found = families.find(model).map(|(_, family)| family.name.as_str());
             assert_eq!(found, family, "{model}");
         }
+    }
+
+    #[test]
+    fn every_family_people_run_is_known_and_says_what_that_rests_on() {
+        let families = Families::built_in().unwrap();
+        for model in [
+            "qwen3:8b",
+            "qwen3-coder:30b",
+            "qwen3-coder-next",
+            "qwen3.5:9b",
+            "devstral:24b",
+            "devstral-small-2:24b",
+            "gpt-oss:20b",
+            "gemma3:12b",
+            "gemma4:e4b",
+            "phi4:14b",
+            "phi4-mini",
+            "granite4:3b",
+            "glm-4.7-flash",
+            "GLM-4.5-Air-GGUF",
+            "deepseek-r1:8b",
+            "deepseek-v3.2",
+            "deepseek-coder-v2:16b",
+            "llama3.1:8b",
+            "llama3.3:70b",
+            "llama4:scout",
+            "SmolLM3-3B-Q4_K_M.gguf",
+        ] {
+            assert!(families.find(model).is_some(), "{model}");
+        }
+        let entries = BUILT_IN.matches("[[family]]").count();
+        let told = BUILT_IN.lines().filter(|line| line.starts_with("evidence = ")).count();
+        assert_eq!((entries, families.list.len()), (told, told), "every entry says what it rests on");
     }
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::families::{Action, Calls, Profile, Tier};
+use super::families::{Action, Calls, Evidence, Profile, Tier};
 
 /// What a model showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,6 +130,7 @@ impl Profile {
     #[must_use]
     pub fn corrected(mut self, card: &Scorecard) -> Self {
         self.calls = card.calls();
+        self.evidence = Evidence::Tried;
         let (action, why) = card.action(self.action);
         (self.action, self.why) = (action, why.to_owned());
         let best = card.best_tier();
