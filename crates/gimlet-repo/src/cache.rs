@@ -2,10 +2,12 @@
 //! another version or of another repository is not used; it is written anew.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Mode, OFlags};
 
 use crate::files::Stamp;
 use crate::index::Entry;
@@ -20,6 +22,10 @@ const ENTRY: usize = 12;
 const MOST_BYTES: u64 = 1 << 30;
 /// Caches of other repositories that are kept beside this one.
 const MOST_FILES: usize = 32;
+/// Bytes of all caches together, the newest one in any case.
+const MOST_TOGETHER: u64 = 2 << 30;
+/// A file that was begun so long ago will not be finished.
+const STALE: Duration = Duration::from_secs(3600);
 /// A file changed this shortly before the cache was written may have changed again without a new time.
 const UNSURE_NANOS: u64 = 1_000_000_000;
 
@@ -56,9 +62,13 @@ pub(crate) fn file(folder: &Path, root: &Path) -> PathBuf {
 
 /// Reads a cache; `None` if there is none that can be used.
 pub(crate) fn load(file: &Path) -> Option<Cache> {
-    let found = fs::metadata(file).ok().filter(|found| found.is_file() && found.len() <= MOST_BYTES)?;
+    // A link in its place is not followed, and a pipe does not block.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let opened = fs::File::from(rustix::fs::open(file, flags, Mode::empty()).ok()?);
+    let found = opened.metadata().ok().filter(|found| found.is_file() && found.len() <= MOST_BYTES)?;
     let since = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    let bytes = fs::read(file).ok()?;
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).ok()?);
+    opened.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
     decode(&bytes, u64::try_from(since.as_nanos()).ok()?)
 }
 
@@ -191,16 +201,29 @@ pub(crate) fn save(
     Ok(())
 }
 
-/// Keeps the folder small: repositories that were not looked at for long lose their cache.
+/// Keeps the folder small: repositories that were not looked at for long lose their cache, and what a process that died
+/// had begun to write goes.
 fn forget_oldest(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut caches: Vec<_> = entries
+    // The type and size of a link are its own: nothing outside of the folder counts or is touched.
+    let (mut caches, others): (Vec<_>, Vec<_>) = entries
         .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "index"))
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
+        .filter_map(|entry| {
+            let found = entry.metadata().ok().filter(|found| !found.is_dir())?;
+            Some((found.modified().ok()?, found.len(), entry.path()))
+        })
+        .partition(|(_, _, path)| path.extension().is_some_and(|ending| ending == "index"));
     caches.sort();
-    for (_, path) in caches.iter().rev().skip(MOST_FILES) {
+    let mut bytes = 0u64;
+    let kept = caches.iter().rev().take(MOST_FILES).take_while(|(_, size, _)| {
+        bytes = bytes.saturating_add(*size);
+        bytes <= MOST_TOGETHER
+    });
+    // The newest is the one that was just written.
+    let kept = kept.count().max(1);
+    let is_stale = |time: &SystemTime| time.elapsed().is_ok_and(|age| age > STALE);
+    let stale = others.iter().filter(|(time, _, _)| is_stale(time));
+    for (_, _, path) in caches.iter().rev().skip(kept).chain(stale) {
         // Another process may have been faster.
         let _ = fs::remove_file(path);
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::tests_of::plain;
+use crate::words::weight;
 
 /// Most words of a task that are compared with file names.
 const MOST_WORDS: usize = 400;
@@ -103,7 +104,8 @@ impl Mention {
             return match (self.looks_like_code, stem == self.text) {
                 (true, true) => 0.7,
                 (true, false) => 0.6,
-                (false, _) => 0.25,
+                // A short word is more likely one of the language than a name.
+                (false, _) => 0.25 * weight(&self.text),
             };
         }
         // `Cart.total` names the file `cart.py` and something in it.

@@ -10,7 +10,7 @@ use crate::named::named;
 use crate::record::{Class, MOST_BYTES, is_generated, term_key, unpack};
 use crate::tags::tags;
 use crate::tests_of::is_test;
-use crate::words::{each_term, each_word, terms};
+use crate::words::{each_term, each_word, weight};
 use crate::{Language, scan};
 
 /// Most characters of a task that are read; a pasted log says the same things again.
@@ -104,7 +104,7 @@ impl Index {
     }
 
     /// BM25 of every file for a query.
-    fn bm25(&self, query: &[(u32, String)]) -> Vec<f64> {
+    fn bm25(&self, query: &[Term]) -> Vec<f64> {
         const K: f64 = 1.2;
         const B: f64 = 0.75;
         let files: Vec<usize> = (0..self.paths.len()).collect();
@@ -114,7 +114,7 @@ impl Index {
             |(), file| {
                 let mut rest = self.terms(*file);
                 let mut hits = Vec::new();
-                for (at, (key, _)) in query.iter().enumerate() {
+                for (at, Term { key, .. }) in query.iter().enumerate() {
                     let skip = rest.partition_point(|term| unpack(*term).0 < *key);
                     rest = rest.get(skip..).unwrap_or_default();
                     if let Some((found, frequency)) = rest.first().map(|term| unpack(*term))
@@ -134,7 +134,11 @@ impl Index {
         let average = self.entries.iter().map(|entry| f64::from(entry.length)).sum::<f64>() / count;
         let rarity: Vec<f64> = containing
             .iter()
-            .map(|containing| (1.0 + (count - *containing as f64 + 0.5) / (*containing as f64 + 0.5)).ln())
+            .zip(query)
+            .map(|(containing, term)| {
+                let containing = *containing as f64;
+                (1.0 + (count - containing + 0.5) / (containing + 0.5)).ln() * term.weight
+            })
             .collect();
         hits.iter()
             .zip(&self.entries)
@@ -154,7 +158,7 @@ impl Index {
         &self,
         file: usize,
         score: f64,
-        query: &[(u32, String)],
+        query: &[Term],
         named: Option<&f64>,
         link: Option<&Link>,
     ) -> Candidate {
@@ -171,7 +175,7 @@ impl Index {
         }
         let keys: HashSet<u32> = self.terms(file).iter().map(|term| unpack(*term).0).collect();
         let mut shared: Vec<&str> =
-            query.iter().filter(|(key, _)| keys.contains(key)).map(|(_, term)| term.as_str()).collect();
+            query.iter().filter(|term| keys.contains(&term.key)).map(|term| term.text.as_str()).collect();
         shared.sort_by_key(|term| (std::cmp::Reverse(term.len()), *term));
         shared.truncate(4);
         if why.is_empty() && !shared.is_empty() {
@@ -192,7 +196,7 @@ impl Index {
     }
 
     /// Definitions of a file whose names share a word with the task, most words first.
-    fn defined(&self, path: &Path, query: &[(u32, String)]) -> Vec<String> {
+    fn defined(&self, path: &Path, query: &[Term]) -> Vec<String> {
         let Some(language) = Language::of(path) else { return Vec::new() };
         let Some(text) = self.folder.text(path, MOST_BYTES) else { return Vec::new() };
         let names: Vec<&str> = match tags(language, &text) {
@@ -203,7 +207,7 @@ impl Index {
                 names
             }
         };
-        let wanted: HashSet<u32> = query.iter().map(|(key, _)| *key).collect();
+        let wanted: HashSet<u32> = query.iter().map(|term| term.key).collect();
         let mut scratch = String::new();
         let mut found: Vec<(usize, &str)> = Vec::new();
         for name in names {
@@ -218,17 +222,34 @@ impl Index {
     }
 }
 
+/// A term of a task.
+#[derive(Debug, Clone, PartialEq)]
+struct Term {
+    key: u32,
+    text: String,
+    /// How much the word it comes from tells.
+    weight: f64,
+}
+
 /// The terms of a task, each once, in the order in which files keep theirs.
-fn query(task: &str) -> Vec<(u32, String)> {
-    let mut query: Vec<(u32, String)> = Vec::new();
-    let mut seen = HashSet::new();
-    for term in terms(task) {
-        let key = term_key(&term);
-        if query.len() < MOST_TERMS && seen.insert(key) {
-            query.push((key, term));
-        }
-    }
-    query.sort();
+fn query(task: &str) -> Vec<Term> {
+    let mut query: Vec<Term> = Vec::new();
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    let mut scratch = String::new();
+    each_word(task, |word, _| {
+        let weight = weight(word);
+        each_term(word, &mut scratch, |text| {
+            let key = term_key(text);
+            let known = places.get(&key).copied();
+            if let Some(term) = known.and_then(|place| query.get_mut(place)) {
+                term.weight = term.weight.max(weight);
+            } else if query.len() < MOST_TERMS {
+                places.insert(key, query.len());
+                query.push(Term { key, text: text.to_owned(), weight });
+            }
+        });
+    });
+    query.sort_by(|a, b| (a.key, &a.text).cmp(&(b.key, &b.text)));
     query
 }
 

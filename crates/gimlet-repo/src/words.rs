@@ -197,6 +197,21 @@ fn is_unspaced(c: char) -> bool {
         | 0x20000..=0x3ffff)
 }
 
+/// How much a word of a task tells, from 0 to 1, by its shape: the shorter a plain word, the likelier it is one that a
+/// language has in every sentence (`die`, `wo`, `the`, `que`), whichever language it is. An identifier always tells all.
+pub(crate) fn weight(word: &str) -> f64 {
+    let is_plain = word.chars().all(char::is_alphabetic) && word.chars().skip(1).all(char::is_lowercase);
+    if !is_plain {
+        return 1.0;
+    }
+    match word.chars().count() {
+        0..=2 => 0.1,
+        3 => 0.3,
+        4 => 0.6,
+        _ => 1.0,
+    }
+}
+
 /// All terms of a text, in order, with repetitions.
 pub fn terms(text: &str) -> Vec<String> {
     let mut terms = Vec::new();
@@ -226,6 +241,24 @@ mod tests {
             ("a-b.c", vec![]),
         ] {
             assert_eq!(terms(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn short_plain_words_tell_little_in_any_language() {
+        for (word, told) in [
+            ("wo", 0.1),
+            ("die", 0.3),
+            ("Die", 0.3),
+            ("que", 0.3),
+            ("wird", 0.6),
+            ("Größe", 1.0),
+            ("修复", 1.0),
+        ] {
+            assert_eq!(weight(word), told, "{word}");
+        }
+        for identifier in ["get_x", "URL", "aB", "x2", "_id"] {
+            assert_eq!(weight(identifier), 1.0, "{identifier}");
         }
     }
 

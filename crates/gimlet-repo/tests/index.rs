@@ -76,6 +76,75 @@ fn tasks_lead_to_files() {
 }
 
 #[test]
+fn little_words_of_any_language_lead_nowhere() {
+    let files: &[(&str, &str)] = &[
+        ("bin/run.sh", "die() { echo \"$1\" >&2; exit 1; }\n\ndie \"no\"\n"),
+        ("src/wo.py", "def wo(order):\n    return order\n"),
+        ("src/que.py", "class Que:\n    pass\n"),
+        ("src/loader.py", "def load_settings(path):\n    # konfiguration\n    return open(path).read()\n"),
+        ("src/other.py", "def other():\n    return 1\n"),
+    ];
+    let temp = project(files);
+    let index = open(&temp, files);
+    for task in [
+        "Wo wird die Konfiguration gelesen? Die Datei fehlt, und die Meldung ist leer.",
+        "El programa dice que settings no existe y que no lo encuentra",
+    ] {
+        assert_eq!(
+            index.rank(task, 3)[0].path,
+            Path::new("src/loader.py"),
+            "{task}: {:#?}",
+            index.rank(task, 3)
+        );
+    }
+    for (task, expected) in
+        [("src/wo.py is wrong", "src/wo.py"), ("wo.py fails", "src/wo.py"), ("die in run.sh", "bin/run.sh")]
+    {
+        assert_eq!(index.rank(task, 1)[0].path, Path::new(expected), "{task}");
+    }
+}
+
+#[test]
+fn a_cache_is_neither_read_nor_written_through_a_link() {
+    let temp = project(SHOP);
+    let cache = tempfile::tempdir().unwrap();
+    age(temp.path(), SHOP);
+    let open = || Index::open(temp.path(), Some(cache.path()), names(SHOP)).unwrap();
+    open();
+    let file = fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap().path();
+    let elsewhere = temp.path().join("elsewhere");
+    fs::rename(&file, &elsewhere).unwrap();
+    let bytes = fs::read(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+    assert_eq!(open().reread(), SHOP.len(), "a link is no cache");
+    assert_eq!(fs::read(&elsewhere).unwrap(), bytes, "nothing is written through it");
+    assert!(fs::symlink_metadata(&file).unwrap().is_file(), "the link gave way to a cache");
+    assert_eq!(open().reread(), 0);
+}
+
+#[test]
+fn old_caches_and_what_a_dead_process_left_are_swept() {
+    let temp = project(SHOP);
+    let cache = tempfile::tempdir().unwrap();
+    let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    for n in 0..50 {
+        let file = fs::File::create(cache.path().join(format!("{n:016x}.index"))).unwrap();
+        file.set_modified(old + std::time::Duration::from_secs(n)).unwrap();
+    }
+    fs::File::create(cache.path().join(".tmpDead")).unwrap().set_modified(old).unwrap();
+    Index::open(temp.path(), Some(cache.path()), names(SHOP)).unwrap();
+    let left: Vec<String> = fs::read_dir(cache.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(left.len(), 32, "{left:?}");
+    assert!(
+        !left.contains(&".tmpDead".to_owned()) && !left.contains(&format!("{:016x}.index", 0)),
+        "{left:?}"
+    );
+}
+
+#[test]
 fn what_a_candidate_uses_is_found_too() {
     let temp = project(SHOP);
     let found = open(&temp, SHOP).rank("shop/server.py breaks", 10);
