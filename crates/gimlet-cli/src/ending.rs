@@ -13,7 +13,7 @@ use gimlet_runtime::Session;
 use crate::app;
 use crate::exit::UsageError;
 use crate::front::Front;
-use crate::show::{is_cut, markdown, question, summary};
+use crate::show::{is_cut, markdown, question, summary, without_order};
 use crate::style::{ERROR, WARNING};
 
 /// Where the person is who reads how a run ended, and so what they can type next.
@@ -90,7 +90,7 @@ pub(crate) async fn tell(id: &str, at: At<'_>, ending: &Ending, front: &Front) -
             }
             writeln!(stderr)?;
             for note in &finished.notes {
-                writeln!(stderr, "{WARNING}note:{WARNING:#} {}", Printable::line(note))?;
+                writeln!(stderr, "{WARNING}note:{WARNING:#} {}", Printable::line(without_order(note)))?;
             }
             if let Some((what, flag)) = limit(finished) {
                 writeln!(stderr, "{WARNING}stopped:{WARNING:#} the run reached {what}")?;

@@ -29,7 +29,7 @@ pub(crate) use markdown::markdown;
 pub(crate) use plan::plan;
 pub(crate) use question::{effect_line, is_cut, question, whole_question};
 pub(crate) use screen::Screen;
-pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, summary};
+pub(crate) use talk::{Prose, Talk, Telling, Volume, Warnings, summary, without_order};
 pub(crate) use timeline::timeline;
 pub(crate) use when::{day, minute};
 

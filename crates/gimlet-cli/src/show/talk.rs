@@ -252,8 +252,15 @@ impl Show for Talk {
 
 /// Why an answer was refused: the points of what the model is told, or all of it.
 fn reasons(text: &str) -> String {
-    let points: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    let points: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("- ")).map(without_order).collect();
     clip(&if points.is_empty() { text.to_owned() } else { points.join("; ") }, 200)
+}
+
+/// What a gate found missing, without what it tells the model to do about it.
+pub(crate) fn without_order(reason: &str) -> &str {
+    let orders = [": call ", ": read the one "].iter().filter_map(|order| reason.find(order));
+    orders.min().map_or(reason, |end| &reason[..end])
 }
 
 fn key(event: &Event, id: &str) -> String {

@@ -50,6 +50,7 @@ fn an_answer_that_is_refused_is_marked_and_never_printed_as_one() {
     assert_eq!((said.code, said.stdout.as_str()), (0, "I will not change it.\n"), "{}", said.stderr);
     let told = |text: &str| text.lines().filter(|line| line.starts_with("not accepted: ")).count();
     assert_eq!(told(&said.stderr), 1, "one line for the person: {}", said.stderr);
+    assert!(!said.stderr.contains("call edit_file"), "orders are for the model: {}", said.stderr);
 
     let project = Project::new();
     let model = project.script(LAZY);
