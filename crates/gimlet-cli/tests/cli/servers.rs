@@ -101,7 +101,7 @@ fn finding_07_a_servers_code_is_pinned_with_its_trust() {
     let listed: Value = serde_json::from_str(&project.say(&["trust", "--list", "--json"]).stdout).unwrap();
     assert_eq!(listed[0]["state"], "changed");
     let again = project.say(&["trust", ".mcp.json", "--yes"]);
-    assert!(again.stderr.contains("runs files that have changed"), "{}", again.stderr);
+    assert!(again.stderr.contains("uses files that have changed"), "{}", again.stderr);
     assert!(project.say(&["mcp"]).stdout.contains("EVIL"));
 }
 
